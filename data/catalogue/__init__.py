@@ -1,0 +1,1 @@
+"""Reference tables that ship with the package; see SOURCES.md beside them."""

@@ -1,0 +1,103 @@
+"""The error tree: every way in which loadfactor can fail, with its exit code beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One fault of one input: where it is, what it is, and what to do about it."""
+
+    where: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        tail = f" ({self.remedy})" if self.remedy else ""
+        return f"{self.where}: {self.what}{tail}"
+
+
+class LoadfactorError(Exception):
+    """Root of the tree. `problems` holds every fault found, sorted; `exit_code` the process's."""
+
+    kind = "error"
+    exit_code = 1
+
+    def __init__(self, message: str, problems: list[Problem] | tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.problems = tuple(sorted(set(problems)))
+
+    def __str__(self) -> str:
+        lines = [self.message, *(f"  - {problem}" for problem in self.problems)]
+        return "\n".join(lines)
+
+
+class UsageError(LoadfactorError):
+    """The command line asks for something that does not exist."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class ConfigError(LoadfactorError):
+    """The configuration, or a problem file, is wrong; all faults are in `problems`."""
+
+    kind = "config"
+    exit_code = 2
+
+
+class DataError(LoadfactorError):
+    """A table or a delivery is not what it must be."""
+
+    kind = "data"
+
+
+class StoreError(LoadfactorError):
+    """The store cannot be read or written as it stands."""
+
+    kind = "store"
+
+
+class ProviderError(LoadfactorError):
+    """A cloud or a source did not give what was asked."""
+
+    kind = "provider"
+
+
+class MissingCredentials(ProviderError):
+    """No credentials were found for a source."""
+
+    kind = "credentials"
+
+
+class ProviderUnavailable(ProviderError):
+    """The source cannot be reached now; trying again may help."""
+
+    kind = "unavailable"
+
+
+class SolveError(LoadfactorError):
+    """The optimiser gave no plan."""
+
+    kind = "solve"
+
+
+class Infeasible(SolveError):
+    """No plan meets the limits; `problems` names the rows in conflict."""
+
+    kind = "infeasible"
+
+
+class UnsafePlan(LoadfactorError):
+    """A guard refused the plan."""
+
+    kind = "guard"
+    exit_code = 3
+
+
+class StalePlan(UnsafePlan):
+    """The plan is older than, or differs from, what it would change."""
+
+    kind = "stale_plan"

@@ -1,0 +1,1 @@
+"""A made fleet for the quick start and the end-to-end test."""
