@@ -1,0 +1,65 @@
+"""Every table of the product, declared once: column, dtype, unit, nullable, meaning, key.
+
+CSV headers, casting, validation and `docs/tables.md` come from these declarations. The order
+written in them is the published order.
+"""
+
+from __future__ import annotations
+
+from data.schema.columns import (
+    CHARGE_TYPES,
+    COMMITMENT_STATUSES,
+    PURCHASE_OPTIONS,
+    SEVERITIES,
+    STATES,
+    Column,
+    Dtype,
+    Table,
+)
+from data.schema.fleet import DEMAND, FLEET_HOURS, QUALITY
+from data.schema.inputs import BILLING, COMMITMENTS, JOBS, UTILIZATION
+from data.schema.outputs import COMMITMENTS_OUT, IDLE, LIMITS, RECOMMENDATIONS
+from data.schema.reference import GPU_SHAPES, OFFERS, PRICE_BOOK
+
+TABLES = (
+    BILLING,
+    UTILIZATION,
+    JOBS,
+    COMMITMENTS,
+    GPU_SHAPES,
+    PRICE_BOOK,
+    OFFERS,
+    FLEET_HOURS,
+    DEMAND,
+    QUALITY,
+    RECOMMENDATIONS,
+    COMMITMENTS_OUT,
+    LIMITS,
+    IDLE,
+)
+
+__all__ = [
+    "BILLING",
+    "CHARGE_TYPES",
+    "COMMITMENTS",
+    "COMMITMENTS_OUT",
+    "COMMITMENT_STATUSES",
+    "DEMAND",
+    "FLEET_HOURS",
+    "GPU_SHAPES",
+    "IDLE",
+    "JOBS",
+    "LIMITS",
+    "OFFERS",
+    "PRICE_BOOK",
+    "PURCHASE_OPTIONS",
+    "QUALITY",
+    "RECOMMENDATIONS",
+    "SEVERITIES",
+    "STATES",
+    "TABLES",
+    "UTILIZATION",
+    "Column",
+    "Dtype",
+    "Table",
+]
