@@ -57,10 +57,12 @@ class Table:
 
 
 def need(name: str, dtype: Dtype, meaning: str, unit: str = "", **more: object) -> Column:
+    """A column that may not be empty."""
     return Column(name, dtype, unit, False, meaning, **more)  # type: ignore[arg-type]  # bounds
 
 
 def may(name: str, dtype: Dtype, meaning: str, unit: str = "", **more: object) -> Column:
+    """A column that may be empty: no reading, never 0."""
     return Column(name, dtype, unit, True, meaning, **more)  # type: ignore[arg-type]  # bounds
 
 
