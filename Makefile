@@ -1,0 +1,70 @@
+# Everything is installed into .venv (and .venv-parts for `make test-parts`); a bare machine needs
+# only make, git and Python 3.11 or newer.
+PYTHON ?= python3
+BIN := .venv/bin
+PARTS_BIN := .venv-parts/bin
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-input
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-parts check format lint types layers bench fleet lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+install: .venv/.installed ## install the program at .venv/bin/loadfactor, with locked dependencies
+
+demo: install ## run the whole nightly job on the bundled fleet; writes loadfactor-out/
+	@$(BIN)/loadfactor demo
+
+test: install ## run every test that needs only what pip brings
+	$(BIN)/python -m pytest
+
+test-parts: .venv-parts/.installed ## install Java and Spark where missing, and test against them
+	sh tools/java.sh
+	$(PARTS_BIN)/python -m pytest -m parts
+
+check: lint types layers test ## format check, lint, types, layers, tests
+
+format: install ## write the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: install ## check format and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: install ## check types, strictly
+	$(BIN)/python -m mypy
+
+layers: install ## check which package may import which
+	$(BIN)/lint-imports
+
+bench: install ## measure time and memory of loading and planning
+	$(BIN)/python tools/bench.py
+
+fleet: install ## make the bundled fleet's files again
+	$(BIN)/python -m data.sample.generate
+
+lock: ## lock dependencies again from pyproject.toml (UPGRADE=1 takes newer versions)
+	PYTHON="$(PYTHON)" sh tools/lock.sh
+
+clean: ## remove environments, caches and results
+	rm -rf .venv .venv-parts build dist loadfactor-out .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf *.egg-info
+
+.venv/.installed: requirements.lock pyproject.toml
+	PYTHON="$(PYTHON)" sh tools/venv.sh .venv
+	@echo "Installing the locked dependencies into .venv (a minute or two) ..."
+	@$(BIN)/pip install $(PIP_OPTIONS) --require-hashes -r requirements.lock
+	@$(BIN)/pip install $(PIP_OPTIONS) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv-parts/.installed: requirements.lock requirements-parts.lock pyproject.toml
+	PYTHON="$(PYTHON)" sh tools/venv.sh .venv-parts
+	@echo "Installing the locked dependencies and Spark into .venv-parts (some minutes) ..."
+	@$(PARTS_BIN)/pip install $(PIP_OPTIONS) --require-hashes -r requirements.lock
+	@$(PARTS_BIN)/pip install $(PIP_OPTIONS) --require-hashes --no-build-isolation \
+		-r requirements-parts.lock
+	@$(PARTS_BIN)/pip install $(PIP_OPTIONS) --no-deps --no-build-isolation -e .
+	@touch $@
