@@ -1,0 +1,177 @@
+"""What a person reads on the terminal: aligned tables, and the summary that `demo` ends with."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from data import money
+from reports import numbers
+from reports.tables import rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from data.plan import Plan
+    from reports.tables import Tables
+
+WIDTH = 92
+_LABEL = 10
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_PURPOSES = (
+    ("report.md", "the report: start here"),
+    ("recommendations.csv", "what to do, most dollars first"),
+    ("commitments.csv", "commitments, owned and advised"),
+    ("limits.csv", "scaling limits, now and proposed"),
+    ("idle.csv", "idle and unknown GPU-hours by instance"),
+    ("quality.csv", "what was found in the data"),
+    ("plan.json", "the plan itself, sealed by a checksum"),
+    ("run.json", "inputs, versions and the solver's outcome"),
+)
+
+
+def table_text(rows: list[dict[str, Any]], columns: list[str]) -> str:
+    """The rows as an aligned table with a header; columns of numbers stand to the right.
+
+    Values are written as the JSON has them; a missing one as `-`.
+
+    >>> print(table_text([{"cloud": "aws", "cost": "850.1"}, {"cloud": "gcp"}], ["cloud", "cost"]))
+    cloud   cost
+    aws    850.1
+    gcp        -
+    """
+    cells = [[_text(row.get(name)) for name in columns] for row in rows]
+    lines = [list(columns), *cells]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    right = [_is_numeric([line[place] for line in cells]) for place in range(len(columns))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def demo_summary(plan: Plan, tables: Tables, out_dir: Path) -> str:
+    """The night in some twenty lines: idle dollars, the bill, the three moves, the files."""
+    summary = plan.summary
+    bill = summary.bill
+    blocks = [
+        f"GPU capacity on {summary.date}: {numbers.counted(summary.fleet_gpus, 'GPU')}, "
+        f"{numbers.counted(summary.hours_observed, 'hour')} observed "
+        f"({numbers.moment(summary.window_start)} to {numbers.moment(summary.window_end)})",
+        "\n".join(_idle_lines(plan)),
+        _paragraph("The bill", _bill_sentence(plan)),
+    ]
+    if bill.repriced_per_month:
+        direction = "more" if bill.repriced_per_month > 0 else "less"
+        blocks[-1] += "\n" + _paragraph(
+            "",
+            f"(At the plan's prices the same hours would cost "
+            f"{numbers.amount(abs(bill.repriced_per_month), bill.currency)} a month {direction} "
+            "than they did; that is not counted as a saving.)",
+        )
+    blocks += [_moves_text(plan, tables), _files_text(out_dir)]
+    return "\n\n".join(blocks)
+
+
+def _idle_lines(plan: Plan) -> list[str]:
+    summary = plan.summary
+    lines = []
+    for entry in summary.idle:
+        cost = numbers.amount(entry.cost, entry.currency)
+        lines += [
+            _paragraph(
+                "Idle",
+                f"{numbers.quantity(entry.gpu_hours)} of "
+                f"{numbers.quantity(entry.billed_gpu_hours)} billed GPU-hours "
+                f"({numbers.share(entry.gpu_hours, entry.billed_gpu_hours)}) did nothing: "
+                f"{numbers.amount(entry.cost_per_year, entry.currency)} a year",
+            ),
+            _paragraph(
+                "",
+                f"({cost} in {summary.hours_observed:,} hours; "
+                f"{cost} x {money.HOURS_PER_YEAR:,} / {summary.hours_observed:,})",
+            ),
+            _paragraph(
+                "",
+                f"a month: {numbers.amount(entry.stoppable_per_month, entry.currency)} can be "
+                f"stopped now, {numbers.amount(entry.committed_per_month, entry.currency)} is "
+                "committed and can only be filled, "
+                f"{numbers.amount(entry.partly_busy_per_month, entry.currency)} lies on nodes "
+                f"that also work; {numbers.amount(entry.unknown_per_month, entry.currency)} is "
+                "unknown and not in it",
+            ),
+        ]
+    return lines or [_paragraph("Idle", "no GPU-hours were billed in this window")]
+
+
+def _bill_sentence(plan: Plan) -> str:
+    bill = plan.summary.bill
+    sentence = (
+        f"{numbers.amount(bill.today_per_month, bill.currency)} a month today, "
+        f"{numbers.amount(bill.plan_per_month, bill.currency)} under the plan, which "
+        f"{numbers.saving(bill.saving_per_month, bill.currency)}"
+    )
+    cash = bill.cash_saving_per_month
+    if cash > 0 and bill.saving_per_month > 0:
+        return f"{sentence}, {numbers.amount(cash, bill.currency)} of it in cash"
+    return f"{sentence}; as cash it {numbers.saving(cash, bill.currency)}"
+
+
+def _moves_text(plan: Plan, tables: Tables) -> str:
+    known = {row["id"]: row for row in rows(tables.recommendations)}
+    lines = []
+    for number, id_ in enumerate((i for i in plan.summary.moves if i in known), start=1):
+        row = known[id_]
+        lines.append(
+            _paragraph("Moves" if number == 1 else "", f"{number}. {_text(row['action'])}")
+        )
+        saving = numbers.saving(row["saving_per_month"], row["currency"])
+        cash = numbers.amount(row["cash_saving_per_month"], row["currency"])
+        parts = [f"{saving} (cash {cash})"]
+        if row["total_commitment"]:
+            term = f" over {numbers.term(row['term_hours'])}" if row["term_hours"] else ""
+            committed = numbers.amount(row["total_commitment"], row["currency"])
+            parts.append(f"commits {committed}{term}")
+        lines.append(_paragraph("", "   " + "; ".join(parts)))
+    return "\n".join(lines) or _paragraph("Moves", "none would save money")
+
+
+def _files_text(out_dir: Path) -> str:
+    lines = [_paragraph("Files", f"{out_dir}")]
+    lines += [" " * _LABEL + f"  {name:<21}{purpose}" for name, purpose in _PURPOSES]
+    return "\n".join(lines)
+
+
+def _paragraph(label: str, text: str) -> str:
+    indent = len(text) - len(text.lstrip())
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=label.ljust(_LABEL),
+        subsequent_indent=" " * (_LABEL + indent),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _text(value: object) -> str:
+    """A cell on one line; what a terminal would obey instead of showing is replaced."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return money.text(value) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(entry) for entry in value)
+    return "".join(c if c.isprintable() else " " for c in str(value))
+
+
+def _is_numeric(cells: list[str]) -> bool:
+    present = [cell for cell in cells if cell != "-"]
+    return bool(present) and all(_NUMBER.fullmatch(cell) for cell in present)
