@@ -55,6 +55,16 @@ def amount(value: Decimal | None, currency: str = "USD") -> str:
     return f"{currency} {sign}{digits}"
 
 
+def cents(value: Decimal, currency: str = "USD") -> str:
+    """Money to the cent, where a reader may want to compute with it.
+
+    >>> cents(Decimal("1234567.5")), cents(Decimal("99.994"), "EUR")
+    ('$1,234,567.50', 'EUR 99.99')
+    """
+    digits = f"{_places(value, 2):,f}"
+    return f"${digits}" if currency == "USD" else f"{currency} {digits}"
+
+
 def plain_amount(value: float) -> str:
     """US dollars that the optimiser gave as a plain number.
 
@@ -188,3 +198,35 @@ def saving(per_month: Decimal, currency: str = "USD") -> str:
     if per_month > 0:
         return f"saves {amount(per_month, currency)} a month"
     return f"costs {amount(-per_month, currency)} a month more"
+
+
+def savings(per_month: Decimal, cash_per_month: Decimal, currency: str = "USD") -> str:
+    """A change of the amortised bill, and how much of it is cash, in words.
+
+    >>> savings(Decimal(1200), Decimal(1200))
+    'saves $1,200 a month, all of it cash'
+    >>> savings(Decimal(1200), Decimal(900)), savings(Decimal(1200), Decimal(0))
+    ('saves $1,200 a month, $900 of it cash', 'saves $1,200 a month, none of it cash')
+    >>> savings(Decimal(1200), Decimal(-500))
+    'saves $1,200 a month, and costs $500 a month more in cash'
+    """
+    bill, in_cash = rounded(per_month), rounded(cash_per_month)
+    text = saving(per_month, currency)
+    if bill == in_cash:
+        return text if bill == 0 else f"{text}, all of it cash"
+    if bill > 0 and in_cash == 0:
+        return f"{text}, none of it cash"
+    if bill > in_cash > 0:
+        return f"{text}, {amount(cash_per_month, currency)} of it cash"
+    if in_cash == 0:
+        return f"{text}, and nothing in cash"
+    return f"{text}, and {saving(cash_per_month, currency)} in cash"
+
+
+def sentence(text: str) -> str:
+    """The text with a full stop where it ends without one.
+
+    >>> sentence("Stop it"), sentence("Stop it."), sentence("")
+    ('Stop it.', 'Stop it.', '')
+    """
+    return text if not text or text[-1] in ".!?…" else f"{text}."

@@ -44,7 +44,7 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         idle=_dearest_idle(tables),
         idle_count=sum(tables.idle["state"].isin(["free", "idle_held"]).astype(int).tolist()),
         classes=_classes(summary),
-        mix_total=sum((row.cost_per_month for row in summary.mix), Decimal(0)),
+        mix=_mix(summary),
         commitments=rows(tables.commitments),
         limits=rows(tables.limits),
         findings=_findings(tables),
@@ -82,7 +82,9 @@ def _environment() -> jinja2.Environment:
         "amount": numbers.amount,
         "plain_amount": numbers.plain_amount,
         "rate": numbers.rate,
-        "saves": numbers.saving,
+        "cents": numbers.cents,
+        "saves": numbers.savings,
+        "sentence": numbers.sentence,
         "quantity": numbers.quantity,
         "share": numbers.share,
         "gap": numbers.gap,
@@ -152,6 +154,12 @@ def _totals(recommendations: list[dict[str, Any]], summary: Summary) -> list[dic
             }
         )  # fmt: skip
     return totals
+
+
+def _mix(summary: Summary) -> dict[str, Any]:
+    costs = [row.cost_per_month for row in summary.mix]
+    total = sum(costs, Decimal(0))
+    return {"rows": summary.mix, "total": total, "adds_up": numbers.adds_up(costs, total)}
 
 
 def _dearest_idle(tables: Tables) -> list[dict[str, Any]]:

@@ -74,6 +74,11 @@ def demo_summary(plan: Plan, tables: Tables, out_dir: Path) -> str:
             f"{numbers.amount(abs(bill.repriced_per_month), bill.currency)} a month {direction} "
             "than they did; that is not counted as a saving.)",
         )
+    if not summary.has_utilization:
+        blocks[-1] += "\n" + _paragraph(
+            "",
+            "(No utilization data was loaded: billed hours were planned, which hides idle GPUs.)",
+        )
     blocks += [_moves_text(plan, tables), _files_text(out_dir)]
     return "\n\n".join(blocks)
 
@@ -82,7 +87,7 @@ def _idle_lines(plan: Plan) -> list[str]:
     summary = plan.summary
     lines = []
     for entry in summary.idle:
-        cost = numbers.amount(entry.cost, entry.currency)
+        cost = numbers.cents(entry.cost, entry.currency)
         lines += [
             _paragraph(
                 "Idle",
@@ -111,15 +116,11 @@ def _idle_lines(plan: Plan) -> list[str]:
 
 def _bill_sentence(plan: Plan) -> str:
     bill = plan.summary.bill
-    sentence = (
+    return (
         f"{numbers.amount(bill.today_per_month, bill.currency)} a month today, "
         f"{numbers.amount(bill.plan_per_month, bill.currency)} under the plan, which "
-        f"{numbers.saving(bill.saving_per_month, bill.currency)}"
+        f"{numbers.savings(bill.saving_per_month, bill.cash_saving_per_month, bill.currency)}"
     )
-    cash = bill.cash_saving_per_month
-    if cash > 0 and bill.saving_per_month > 0:
-        return f"{sentence}, {numbers.amount(cash, bill.currency)} of it in cash"
-    return f"{sentence}; as cash it {numbers.saving(cash, bill.currency)}"
 
 
 def _moves_text(plan: Plan, tables: Tables) -> str:
@@ -130,9 +131,9 @@ def _moves_text(plan: Plan, tables: Tables) -> str:
         lines.append(
             _paragraph("Moves" if number == 1 else "", f"{number}. {_text(row['action'])}")
         )
-        saving = numbers.saving(row["saving_per_month"], row["currency"])
-        cash = numbers.amount(row["cash_saving_per_month"], row["currency"])
-        parts = [f"{saving} (cash {cash})"]
+        parts = [
+            numbers.savings(row["saving_per_month"], row["cash_saving_per_month"], row["currency"])
+        ]
         if row["total_commitment"]:
             term = f" over {numbers.term(row['term_hours'])}" if row["term_hours"] else ""
             committed = numbers.amount(row["total_commitment"], row["currency"])

@@ -1,0 +1,171 @@
+"""The Markdown report: its whole text for one night, and what it says in the odd cases."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from decimal import Decimal
+
+import pytest
+
+from data.plan import RejectedPrice, SolveFigures
+from reports.recommendations import escape, report_markdown
+from tests.reports.night import BUY, FILL, RELEASE, money, plan, recommendation, summary, tables
+
+
+def test_the_report_of_a_night_is_the_golden_one(golden):
+    golden("reports/report.md", report_markdown(plan(), tables()))
+
+
+def test_the_answer_comes_before_anything_else():
+    text = report_markdown(plan(), tables())
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert titles[:4] == [
+        "The answer",
+        "The moves that matter most",
+        "Where the idle dollars sit",
+        "Recommendations",
+    ]
+
+
+def test_every_currency_has_its_own_idle_figure_and_none_are_added():
+    dollars = summary().idle[0]
+    euros = dataclasses.replace(dollars, currency="EUR", cost_per_year=money("8760"))
+    text = report_markdown(plan(idle=(dollars, euros)), tables())
+    assert "**Idle GPUs cost $70,080 a year.**" in text
+    assert "**Idle GPUs cost EUR 8,760 a year.**" in text
+    assert "78,840" not in text  # 70,080 + 8,760
+
+
+def test_rounded_rows_that_do_not_add_up_are_explained():
+    # 100.4 + 100.4 = 200.8 is shown as 201, its rows as 100 and 100.
+    listed = [
+        recommendation(rank=rank, id=f"r{rank}", kind="move_to_spot", action="Move it.",
+                       saving_per_month=money("100.4"), cash_saving_per_month=money("100.4"),
+                       why="Cheaper.")
+        for rank in (1, 2)
+    ]  # fmt: skip
+    text = report_markdown(plan(), tables(listed))
+    assert "| | **total** | **$201** | **$201** |" in text
+    assert "the rounded rows add up to a little more or less" in text
+    # The bill's saving stands at 4,672 in this night, and the report does not hide it.
+    assert "The rows add up to $201, while the plan's saving is $4,672" in text
+
+
+def test_rows_beyond_the_shown_ones_are_summed_in_one_row():
+    # 60 rows of 10 dollars: 50 shown, 10 x 10 = 100 in the last row, 600 in all.
+    listed = [
+        recommendation(rank=rank, id=f"r{rank:02}", kind="move_to_spot", action=f"Move {rank}.",
+                       saving_per_month=money("10"), cash_saving_per_month=money("10"),
+                       why="Cheaper.")
+        for rank in range(1, 61)
+    ]  # fmt: skip
+    text = report_markdown(plan(), tables(listed))
+    assert "| 50 | Move 50. |" in text
+    assert "Move 51." not in text
+    assert "| | 10 more rows in `recommendations.csv` | $100 | $100 | - | |" in text
+    assert "**$600**" in text
+
+
+def test_a_cell_cannot_break_the_table_or_carry_markup():
+    listed = [RELEASE | {"action": "Stop a|b\n<script>x</script> [y](z) `q`"}, BUY, FILL]
+    text = report_markdown(plan(), tables(listed))
+    row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
+    assert r"a\|b &lt;script&gt;x&lt;/script&gt; \[y\](z) \`q\`" in row
+    assert len(re.findall(r"(?<!\\)\|", row)) == 7  # six columns
+
+
+def test_escape_leaves_names_readable():
+    assert escape("idle_held p5.48xlarge aws:train-a") == "idle_held p5.48xlarge aws:train-a"
+    assert escape("_emphasis_ *bold* ~~gone~~") == r"\_emphasis\_ \*bold\* \~\~gone\~\~"
+
+
+def test_without_utilization_the_report_says_what_that_hides():
+    text = report_markdown(plan(has_utilization=False), tables())
+    assert "**There is no utilization data.** The plan takes every billed hour as needed." in text
+
+
+def test_without_billing_the_report_says_that_hours_are_priced_from_the_book():
+    text = report_markdown(plan(has_billing=False), tables())
+    assert "**There is no billing data.**" in text
+    assert "priced from the price book" in text
+
+
+def rejected(count: int) -> tuple[RejectedPrice, ...]:
+    return tuple(
+        RejectedPrice("aws", f"r-{n}", "p5.48xlarge", "spot", Decimal(1), "2026-07-01", "rejected",
+                      "below the band" if n % 2 else "no price")
+        for n in range(count)
+    )  # fmt: skip
+
+
+def test_forty_rejected_prices_stand_in_one_table():
+    text = report_markdown(plan(rejected_prices=rejected(40)), tables())
+    assert "Appendix" not in text
+    assert len(re.findall(r"^\| aws \| r-\d+ \|", text, re.MULTILINE)) == 40
+
+
+def test_more_than_forty_rejected_prices_are_counted_by_reason_and_listed_in_an_appendix():
+    # Of the numbers 0 to 40, 21 are even and 20 odd.
+    text = report_markdown(plan(rejected_prices=rejected(41)), tables())
+    counts, appendix = text.split("## Appendix: each price that was not used")
+    assert "| 21 | rejected | no price |\n| 20 | rejected | below the band |" in counts
+    assert len(re.findall(r"^\| aws \| r-\d+ \|", appendix, re.MULTILINE)) == 41
+    assert not re.search(r"^\| aws \| r-\d+ \|", counts, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("optimal", "found the plan and proved it optimal to within 2.000%"),
+        ("feasible", "stopped at its limit before the proof was complete"),
+        ("infeasible", "found no plan (infeasible)"),
+    ],
+)
+def test_the_solvers_outcome_is_told_as_it_was(status, said):
+    solve = SolveFigures(status, "highs 1.16.0", 100.0, 98.0, 0.02, 24)
+    assert said in report_markdown(plan(solve=solve), tables())
+
+
+def test_a_night_without_anything_to_say_is_still_a_report():
+    bare = plan(idle=(), states=(), classes=(), mix=(), solve=None, moves=(), rejected_prices=(),
+                freshness=(), notes=())  # fmt: skip
+    night = tables([])
+    night = dataclasses.replace(
+        night,
+        commitments=night.commitments.head(0),
+        limits=night.limits.head(0),
+        idle=night.idle.head(0),
+        quality=night.quality.head(0),
+    )
+    text = report_markdown(bare, night)
+    for sentence in (
+        "No GPU-hours were billed in this window",
+        "No move would save money.",
+        "Nothing to recommend.",
+        "None is owned, and none is advised.",
+        "No optimisation was run.",
+        "Every price passed its checks.",
+    ):
+        assert sentence in text
+    assert "Scaling limits" not in text
+
+
+def test_every_table_of_the_report_has_as_many_cells_as_its_header():
+    text = report_markdown(plan(rejected_prices=rejected(41)), tables())
+    width = 0
+    for line in text.splitlines():
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        if not line.startswith("|"):
+            width = 0
+        elif width == 0:
+            width = cells
+        else:
+            assert cells == width, line
+
+
+def test_no_line_ends_in_a_blank_and_no_gap_is_wider_than_one_line():
+    text = report_markdown(plan(), tables())
+    assert text.endswith("\n")
+    assert "\n\n\n" not in text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
