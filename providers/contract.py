@@ -37,11 +37,13 @@ class Normalised:
 
     `rows` has every column of BILLING but those in FINISHED_LATER, one row per raw row.
     GPU-hours are filled by a normaliser only where the export counts GPUs itself (GCP); elsewhere
-    they are null and follow from instance_hours x gpu_count.
+    they are null and follow from instance_hours x gpu_count. `dataset` is the layout as the rows
+    show it, where the context leaves it open (Azure: actual or amortized); None: the context's.
     """
 
     rows: ibis.Table
     warnings: tuple[str, ...] = field(default=())
+    dataset: str | None = None
 
 
 class BillingNormaliser(Protocol):
