@@ -1,0 +1,27 @@
+"""The settings of a run: what `loadfactor.toml` may say, and what holds where it is silent."""
+
+from __future__ import annotations
+
+from planner.settings.classes import UNCLASSIFIED, MatchRule, OfferRule, WorkloadClass
+from planner.settings.sections import (
+    AlertRule,
+    AlertTarget,
+    AlertWhen,
+    Cvar,
+    ExchangeRate,
+    Guards,
+    Inputs,
+    PlanSettings,
+    PriceSettings,
+    StoreSettings,
+    Thresholds,
+)
+from planner.settings.sources import SOURCE_KINDS, Source
+from planner.settings.whole import Document, Settings, default_store
+
+__all__ = [
+    "SOURCE_KINDS", "UNCLASSIFIED", "AlertRule", "AlertTarget", "AlertWhen", "Cvar",
+    "Document", "ExchangeRate", "Guards", "Inputs", "MatchRule", "OfferRule", "PlanSettings",
+    "PriceSettings", "Settings", "Source", "StoreSettings", "Thresholds", "WorkloadClass",
+    "default_store",
+]  # fmt: skip

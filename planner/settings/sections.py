@@ -1,0 +1,164 @@
+"""The plain sections: store, inputs, thresholds, prices, plan, guards, alerts."""
+
+from __future__ import annotations
+
+from datetime import date  # noqa: TC003  (pydantic reads it)
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from pydantic import AfterValidator, Field
+
+from planner.settings.base import (
+    Count,
+    EnvName,
+    Name,
+    Names,
+    NotNegative,
+    Percent,
+    Positive,
+    Section,
+    Share,
+    Whole,
+)
+
+
+def _timezone(value: str) -> str:
+    if value == "UTC" or not available_timezones():
+        return value
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("is no time zone; use a name such as Europe/Oslo") from None
+    return value
+
+
+def _location(value: str) -> str:
+    scheme, found, _ = value.partition("://")
+    if found and scheme not in ("s3", "gs", "abfs"):
+        raise ValueError("is no folder, and its scheme is none of s3, gs, abfs")
+    return value
+
+
+class StoreSettings(Section):
+    """Where the store lies and what reads it. Without a path: a folder of the user's data."""
+
+    path: Annotated[Name, AfterValidator(_location)] | None = None
+    engine: Literal["duckdb", "spark"] = "duckdb"
+
+
+class Inputs(Section):
+    """Files that are kept by hand: owned commitments, agreements, budgets, queued jobs."""
+
+    commitments: Name | None = None
+    agreements: Name | None = None
+    budgets: Name | None = None
+    jobs: Name | None = None
+
+
+class Thresholds(Section):
+    """What a GPU must show to count as busy, or as held.
+
+    Busy: kernels ran for at least `busy_util_percent` of the hour, or at least `busy_sm_active`
+    of the multiprocessors were at work. Held: a process sits on the GPU, or at least
+    `memory_held_share` of its memory is taken (a bare CUDA context of about 0.5 GiB is 0.6 % of
+    80 GiB; a loaded model is far above 3 %). `max_bad_row_share`: more bad telemetry rows than
+    this stop the run.
+    """
+
+    busy_util_percent: Percent = 5.0
+    busy_sm_active: Share = 0.05
+    memory_held_share: Share = 0.03
+    max_bad_row_share: Share = 0.05
+
+
+class ExchangeRate(Section):
+    """Units of a currency for one US dollar, with the day on which that held."""
+
+    per_usd: Positive
+    as_of: date
+
+
+class PriceSettings(Section):
+    """How prices are judged.
+
+    A price older than `max_age_days` is stale. A price per GPU-hour beyond `band_factor` times,
+    or below 1 / `band_factor` of, the median of its GPU family and purchase option is rejected;
+    so is a list price below `floor_share` of its machine type's median over regions.
+    """
+
+    max_age_days: Whole = 180
+    overrides: Name | None = None
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
+    band_factor: Annotated[float, Field(gt=1)] = 4.0
+    floor_share: Share = 0.6
+    rates: dict[Annotated[str, Field(pattern=r"^[A-Z]{3}$")], ExchangeRate] = Field(
+        default_factory=dict
+    )
+
+
+class Cvar(Section):
+    """Weight of the risk term (`lambda`) and the share of futures it leaves out (`beta`)."""
+
+    weight: NotNegative = Field(default=0.2, alias="lambda")
+    beta: Annotated[float, Field(ge=0, lt=1)] = 0.9
+
+
+class PlanSettings(Section):
+    """What a plan may do and how exact it must be.
+
+    `history_days` of billed hours are read, and fewer than `min_history_days` give a warning.
+    The newest `settle_hours` of a bill are taken as not complete. `spot_interruptions_per_hour`
+    is an assumption, used with a class's checkpoint and restart times.
+    """
+
+    horizon_days: Count = 365
+    history_days: Count = 60
+    min_history_days: Count = 14
+    settle_hours: Whole = 24
+    terms: Annotated[tuple[Literal["1y", "3y"], ...], Field()] = ("1y",)
+    upfront_budget: NotNegative = 0.0
+    spot_interruptions_per_hour: NotNegative = 0.1
+    cvar: Cvar = Cvar()
+    tolerance: NotNegative = 0.001
+    gap: NotNegative = 1e-4
+    time_limit_seconds: Positive = 600.0
+    solver: Literal["highs", "cbc"] = "highs"
+    display_timezone: Annotated[str, AfterValidator(_timezone)] = "UTC"
+
+
+class Guards(Section):
+    """What `apply` refuses: cuts beyond a share or a number, old plans, protected pools."""
+
+    max_cut_share: Share = 0.2
+    max_cut_gpus: Whole = 64
+    max_plan_age_hours: NotNegative = 36.0
+    protected: Names = ()
+
+
+State = Literal["busy", "idle_held", "free", "unknown"]
+
+
+class AlertWhen(Section):
+    """When an alert fires: these states, for so long, at no less than this cost in dollars."""
+
+    state: Annotated[tuple[State, ...], Field(min_length=1)] = ("idle_held", "free")
+    for_minutes: NotNegative = 30.0
+    min_usd: NotNegative = 0.0
+    workload_class: Names = ()
+    cloud: Names = ()
+
+
+class AlertRule(Section):
+    """A threshold alert and the targets it goes to."""
+
+    name: Name
+    when: AlertWhen = AlertWhen()
+    cooldown_minutes: NotNegative = 720.0
+    to: Names = ()
+
+
+class AlertTarget(Section):
+    """Where alerts are sent; the address is a secret, so it comes by an environment variable."""
+
+    kind: Literal["webhook"]
+    url_env: EnvName

@@ -1,0 +1,106 @@
+"""Where records come from: one section a source, its keys by its kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from planner.settings.base import Count, EnvName, Name, Names, Section
+
+
+def _without_login(value: str) -> str:
+    if "@" in value.partition("://")[2].partition("/")[0]:
+        raise ValueError("must not hold a login; name an environment variable in token_env")
+    return value
+
+
+Address = Annotated[Name, AfterValidator(_without_login)]
+
+
+class AwsSource(Section):
+    """An AWS payer or account: export location, role, what to ask for utilization."""
+
+    kind: Literal["aws"]
+    billing: Name | None = None
+    dataset: Literal["cur", "cur2", "focus"] | None = None
+    role_arn: Name | None = None
+    external_id_env: EnvName | None = None
+    profile: Name | None = None
+    accounts: Names = ()
+    regions: Names = ()
+    utilization: Literal["cloudwatch", "none"] | None = None
+
+
+class GcpSource(Section):
+    """A Google Cloud billing account: BigQuery export, projects."""
+
+    kind: Literal["gcp"]
+    billing: Name | None = None
+    dataset: Literal["standard", "detailed", "focus"] | None = None
+    billing_account: Name | None = None
+    projects: Names = ()
+    regions: Names = ()
+    location: Name | None = None
+    impersonate_service_account: Name | None = None
+    utilization: Literal["monitoring", "none"] | None = None
+
+
+class AzureSource(Section):
+    """An Azure billing scope: export location, subscriptions."""
+
+    kind: Literal["azure"]
+    billing: Name | None = None
+    dataset: Literal["actual", "amortized", "focus"] | None = None
+    tenant_id: Name | None = None
+    client_id: Name | None = None
+    client_secret_env: EnvName | None = None
+    subscriptions: Names = ()
+    regions: Names = ()
+    utilization: Literal["monitor", "none"] | None = None
+
+
+class KubernetesSource(Section):
+    """A Kubernetes cluster: who holds which GPU."""
+
+    kind: Literal["kubernetes"]
+    kubeconfig: Name | None = None
+    context: Name | None = None
+    cloud: Name | None = None
+    account: Name | None = None
+    namespaces: Names = ()
+
+
+class PrometheusSource(Section):
+    """A Prometheus with DCGM series: utilization by GPU."""
+
+    kind: Literal["prometheus"]
+    url: Address
+    token_env: EnvName | None = None
+    instance_id_label: Name | None = None
+    node_map: Name | None = None
+    cloud: Name | None = None
+    account: Name | None = None
+    step_seconds: Count = 60
+
+
+class FilesSource(Section):
+    """Export files or tables on disk."""
+
+    kind: Literal["files"]
+    paths: Annotated[Names, Field(min_length=1)]
+    dataset: Name | None = None
+
+
+Source = Annotated[
+    AwsSource | GcpSource | AzureSource | KubernetesSource | PrometheusSource | FilesSource,
+    Field(discriminator="kind"),
+]
+SOURCE_KINDS: dict[str, type[Section]] = {
+    "aws": AwsSource,
+    "gcp": GcpSource,
+    "azure": AzureSource,
+    "kubernetes": KubernetesSource,
+    "prometheus": PrometheusSource,
+    "files": FilesSource,
+}
