@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ibis
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from data.money import PRECISION, SCALE
 from data.schema import Dtype, Table
@@ -37,6 +40,17 @@ SQL_TYPES = {
     Dtype.TIME: "TIMESTAMP WITH TIME ZONE",
     Dtype.DATE: "DATE",
     Dtype.BOOL: "BOOLEAN",
+}
+_ARROW_TYPES = {
+    Dtype.TEXT: pa.string(),
+    Dtype.JSON: pa.string(),
+    Dtype.INT: pa.int64(),
+    Dtype.FLOAT: pa.float64(),
+    Dtype.MONEY: pa.decimal128(PRECISION, SCALE),
+    Dtype.HOURS: pa.decimal128(PRECISION, SCALE),
+    Dtype.TIME: pa.timestamp("us", tz="UTC"),
+    Dtype.DATE: pa.date32(),
+    Dtype.BOOL: pa.bool_(),
 }
 
 
@@ -120,3 +134,12 @@ def write_parquet(connection: Any, rows: Any, path: Path) -> None:
     """Write the rows (an Ibis expression of that connection) as one Parquet file."""
     sql = connection.compile(rows)
     run(connection, f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)")
+
+
+def write_frame(frame: pd.DataFrame, table: Table, path: Path) -> None:
+    """Write a frame that conforms to the table as one Parquet file of the declared types."""
+    columns = {}
+    for column in table.columns:
+        values = [None if pd.isna(value) else value for value in frame[column.name].tolist()]
+        columns[column.name] = pa.array(values, _ARROW_TYPES[column.dtype])
+    pq.write_table(pa.table(columns), path, compression="zstd")
