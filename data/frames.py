@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -52,6 +52,12 @@ def conform(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
     if problems:
         raise DataError(f"table {table.name} is not as declared", problems)
     return pd.DataFrame(columns, columns=table.names)
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as dictionaries, missing values as None."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
 
 
 def _cast(series: pd.Series, column: Column) -> pd.Series:

@@ -1,0 +1,93 @@
+"""The command line: every command, its options and their help."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from data.errors import UsageError
+from planner import __version__
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day, write YYYY-MM-DD") from None
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _common() -> _Parser:
+    common = _Parser(add_help=False)
+    group = common.add_argument_group("options of every command")
+    group.add_argument("--config", type=Path, metavar="FILE", help="default: ./loadfactor.toml")
+    group.add_argument("--store", type=Path, metavar="DIR", help="default: the config's")
+    group.add_argument(
+        "--date", type=_day, metavar="YYYY-MM-DD", default=datetime.now(tz=UTC).date(),
+        help="the day to work as of; default today, UTC",
+    )  # fmt: skip
+    group.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    group.add_argument("--quiet", action="store_true", help="warnings and errors only")
+    group.add_argument("--verbose", action="store_true", help="more log, and tracebacks")
+    return common
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = _Parser(
+        prog="loadfactor",
+        description="Plans reserved, on-demand and spot GPU capacity from billing and utilization.",
+        epilog="Exit codes: 0 done; 1 failed or a delivery rejected; 2 wrong usage or "
+        "configuration; 3 refused by a guard; 4 done, but an input is stale or carries a warning.",
+    )
+    parser.add_argument("--version", action="version", version=f"loadfactor {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    common = [_common()]
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=help_text, description=help_text, parents=common)
+
+    demo = add("demo", "run the whole nightly job on the bundled, made fleet")
+    _add_out(demo)
+    init = add("init", "write a commented loadfactor.toml")
+    init.add_argument("--out", type=Path, metavar="FILE", default=Path("loadfactor.toml"))
+    load = add("load", "load export files or delivery folders from disk")
+    load.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    load.add_argument("--dataset", metavar="NAME", help="overrule the guess of the layout")
+    load.add_argument("--force", action="store_true", help="accept a delivery that shrinks a bill")
+    totals = add("totals", "money and hours in the store")
+    totals.add_argument(
+        "--by", type=_columns, metavar="COL,...", default=["source", "dataset", "billing_period"]
+    )
+    add("check", "data quality: gaps, duplicates, late tail, billed against measured hours")
+    idle = add("idle", "busy, idle-held, free and unknown GPU-hours and dollars, with alerts")
+    idle.add_argument("--by", type=_columns, metavar="COL,...", default=["cloud", "workload_class"])
+    _add_out(add("plan", "forecast, optimise, recommend; write the output folder"))
+    report = add("report", "render a past plan again without solving")
+    report.add_argument("folder", type=Path, metavar="DIR")
+    solve = add("solve", "the optimiser alone, on a problem file")
+    solve.add_argument("problem", type=Path, metavar="PROBLEM.json")
+    solve.add_argument("--gap", type=float, default=1e-4, help="relative gap to prove")
+    solve.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS")
+    solve.add_argument("--solver", choices=["highs", "cbc"], default="highs")
+    add("prices", "the price book after its checks, with what was rejected and why")
+    add("commitments", "what is owned: committed, used, unused, and when it ends")
+    _add_out(add("nightly", "load the sources, check, idle, plan and report, as named steps"))
+    return parser
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("loadfactor-out"),
+        help="where the folder of the night goes; default ./loadfactor-out",
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Commitments, owned and advised, as one table: what each costs, how much is used, what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from data.frames import conform, empty, records
+from data.money import HOURS_PER_MONTH, exact
+from data.schema import COMMITMENTS_OUT
+from planner.rightsizing import to_cents
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from decimal import Decimal
+
+    from planner.purchases import Purchase
+
+_ENDS_SOON_DAYS = 90
+
+
+def holdings(
+    owned: pd.DataFrame, bill: pd.DataFrame, window_hours: int, as_of: datetime
+) -> pd.DataFrame:
+    """Frame of COMMITMENTS_OUT for what is owned.
+
+    `owned` is COMMITMENTS; `bill` is FLEET_HOURS with money as float. The used share is in
+    dollars: what covered hours bore of all that the bill shows for the commitment.
+    """
+    paid = bill.dropna(subset=["commitment_id"])
+    named = {str(name) for name in owned["id"]}
+    rows = [_owned_row(row, paid, window_hours, as_of) for row in records(owned)]
+    for name, part in paid.groupby("commitment_id", sort=True):
+        if str(name) not in named:
+            rows.append(_unnamed_row(str(name), part, window_hours))
+    if not rows:
+        return empty(COMMITMENTS_OUT)
+    rows.sort(key=lambda row: row["id"])
+    return conform(pd.DataFrame(rows), COMMITMENTS_OUT)
+
+
+def with_advised(
+    owned: pd.DataFrame, bought: Sequence[Purchase], ids: dict[str, str]
+) -> pd.DataFrame:
+    """The owned table with a line for each purchase; `ids` maps a purchase to its advice."""
+    rows = records(owned)
+    for one in bought:
+        kind = "reserved" if one.kind == "reserved" else "savings_plan"
+        rows.append(
+            {
+                "id": ids.get(f"{one.cloud}|{one.region}|{one.name}", f"advised-{one.name}"),
+                "cloud": one.cloud,
+                "kind": kind,
+                "instance_type": one.name.split(" ")[0] if kind == "reserved" else None,
+                "region": one.region,
+                "count": one.count,
+                "usd_per_hour": to_cents(one.usd_per_hour),
+                "payment": one.payment,
+                "upfront": to_cents(one.upfront),
+                "total_commitment": to_cents(one.total_commitment),
+                "used_share": one.expected_share,
+                "break_even_share": one.break_even_share,
+                "action": "buy",
+                "why": one.why,
+            }
+        )
+    return conform(pd.DataFrame(rows), COMMITMENTS_OUT) if rows else empty(COMMITMENTS_OUT)
+
+
+def _owned_row(
+    row: dict[str, Any], paid: pd.DataFrame, window_hours: int, as_of: datetime
+) -> dict[str, Any]:
+    part = paid[paid["commitment_id"] == row["id"]]
+    share, unused = _use(part, window_hours)
+    days_left = (row["end"] - as_of).days
+    action, why = "keep", f"paid until {row['end']:%Y-%m-%d} whatever is used"
+    if days_left < 0:
+        action, why = "ended", f"ended on {row['end']:%Y-%m-%d}"
+    elif days_left <= _ENDS_SOON_DAYS:
+        action, why = "decide", f"ends in {days_left} days, on {row['end']:%Y-%m-%d}"
+    rate, per_hour = row["usd_per_instance_hour"], row["usd_per_hour"]
+    if per_hour is None and rate is not None and row["count"] is not None:
+        per_hour = exact(rate) * exact(row["count"])
+    hours = (row["end"] - row["start"]).total_seconds() / 3600
+    return {
+        **{name: row[name] for name in ("id", "cloud", "account", "kind", "instance_type")},
+        **{name: row[name] for name in ("region", "count", "payment", "start", "end")},
+        "usd_per_hour": None if per_hour is None else exact(per_hour),
+        "total_commitment": None if per_hour is None else to_cents(float(per_hour) * hours),
+        "used_share": share,
+        "unused_cost_per_month": unused,
+        "action": action,
+        "why": why,
+    }
+
+
+def _unnamed_row(name: str, part: pd.DataFrame, window_hours: int) -> dict[str, Any]:
+    share, unused = _use(part, window_hours)
+    first = records(part.head(1))[0]
+    option = str(part["purchase_option"].mode().iloc[0])
+    return {
+        "id": name,
+        "cloud": first["cloud"],
+        "account": first["account"],
+        "kind": option,
+        "instance_type": first["instance_type"],
+        "region": first["region"],
+        "used_share": share,
+        "unused_cost_per_month": unused,
+        "action": "keep",
+        "why": "seen on the bill; its end is unknown, name it in a commitments table",
+    }
+
+
+def _use(part: pd.DataFrame, window_hours: int) -> tuple[float | None, Decimal | None]:
+    total = float(part["cost"].sum())
+    if part.empty or total <= 0:
+        return None, None
+    unused = float(part.loc[part["instance_id"].str.startswith("commitment:"), "cost"].sum())
+    return 1 - unused / total, to_cents(unused * HOURS_PER_MONTH / window_hours)

@@ -1,0 +1,230 @@
+"""One night's plan, from tables to tables: the pure core that `plan` and `nightly` call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from data.hours import iso
+from data.money import exact
+from data.plan import BillFigures, Freshness, Plan, Summary
+from planner import summary as figures
+from planner.assemble import PlanRules
+from planner.classes import eligible
+from planner.demand import demand
+from planner.holdings import holdings, with_advised
+from planner.horizon import horizon_of
+from planner.idle import idle_table
+from planner.limits import changes, limits
+from planner.needs import needs_from
+from planner.purchases import purchases
+from planner.rightsizing import Advice, recommend, to_cents
+from planner.supply import Supply, offers_from, owned_from
+from planner.waterfall import Basis, Waterfall, run, solver
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    import pandas as pd
+
+    from data.hours import Window
+    from planner.settings import Settings, WorkloadClass
+
+CURRENCY = "USD"
+PLAN_VALID = timedelta(hours=36)
+_NUMBERS = ("gpu_hours", "needed_gpu_hours", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class NightInputs:
+    """All that a night's plan rests on.
+
+    Frames are FLEET_HOURS, OFFERS, GPU_SHAPES, COMMITMENTS and QUALITY; `deliveries` are the ids
+    of the deliveries that were read.
+    """
+
+    as_of: date
+    window: Window
+    fleet: pd.DataFrame
+    offers: pd.DataFrame
+    shapes: pd.DataFrame
+    commitments: pd.DataFrame
+    quality: pd.DataFrame
+    settings: Settings
+    deliveries: tuple[str, ...]
+    freshness: tuple[Freshness, ...]
+    has_billing: bool
+    has_utilization: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NightPlan:
+    """The plan of a night and the tables that stand beside it."""
+
+    plan: Plan
+    recommendations: pd.DataFrame
+    commitments: pd.DataFrame
+    limits: pd.DataFrame
+    idle: pd.DataFrame
+    quality: pd.DataFrame
+    demand: pd.DataFrame
+
+
+def plan_night(given: NightInputs) -> NightPlan:
+    """The plan of a night. Raises SolveError where the optimiser finds none."""
+    bill, left_out, scope_notes = planned_rows(given.fleet, given.settings)
+    supply = _supply(bill, given)
+    waterfall = _waterfall(bill, supply, given)
+    advice = Advice(
+        window_hours=given.window.hours,
+        supply=supply,
+        currency=CURRENCY,
+        data_as_of=given.window.end,
+        valid_until=_valid_until(given.as_of),
+        telemetry=given.has_utilization,
+    )
+    advised = recommend(bill, waterfall, advice)
+    owned = holdings(given.commitments, bill, given.window.hours, given.window.end)
+    ids = {
+        f"{row.cloud}|{row.region if isinstance(row.region, str) else None}|{row.resource}": row.id
+        for row in advised.itertuples()
+    }
+    limit_rows = limits(bill, given.window.hours)
+    notes = (*given.notes, *scope_notes, *supply.notes, *_shortage_notes(waterfall))
+    plan = Plan(
+        date=given.as_of.isoformat(),
+        data_as_of=iso(given.window.end),
+        valid_until=iso(_valid_until(given.as_of)),
+        inputs=given.deliveries,
+        changes=changes(limit_rows, CURRENCY),
+        summary=_summary(given, waterfall, supply, advised, left_out, notes),
+    )
+    return NightPlan(
+        plan=plan,
+        recommendations=advised,
+        commitments=with_advised(owned, purchases(waterfall.plan, supply), ids),
+        limits=limit_rows,
+        idle=idle_table(given.fleet),
+        quality=given.quality,
+        demand=demand(given.fleet, given.window),
+    )
+
+
+def planned_rows(
+    fleet: pd.DataFrame, settings: Settings
+) -> tuple[pd.DataFrame, Decimal, tuple[str, ...]]:
+    """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; notes.
+
+    Left out: hours of managed services, currencies without a stated rate, unknown GPU families.
+    """
+    rates = {CURRENCY: Decimal(1)}
+    rates |= {code: exact(rate.per_usd) for code, rate in settings.prices.rates.items()}
+    notes = []
+    foreign = fleet[~fleet["currency"].isin(rates)]
+    for currency, part in foreign.groupby("currency", sort=True):
+        hours = figures.total(part["gpu_hours"])
+        notes.append(
+            f"{hours:,.0f} GPU-hours billed in {currency} are not planned: "
+            f"state a dated rate under [prices.rates]"
+        )
+    known = fleet[fleet["currency"].isin(rates)]
+    per_usd = known["currency"].map(lambda code: float(rates[code])).astype(float)
+    rows = known.assign(**{name: known[name].astype(float) for name in _NUMBERS})
+    rows["cost"] = rows["cost"] / per_usd
+    commitment = rows["instance_id"].str.startswith("commitment:")
+    inside = ~rows["managed_service"].astype(bool) & (rows["gpu_family"].notna() | commitment)
+    outside = rows[~inside]
+    managed = outside.loc[outside["managed_service"].astype(bool), "gpu_hours"].sum()
+    if managed:
+        notes.append(
+            f"{managed:,.0f} GPU-hours of managed services (SageMaker, Vertex AI, Azure ML) are "
+            "billed apart and never planned as instances"
+        )
+    return rows[inside].reset_index(drop=True), exact(float(outside["cost"].sum())), tuple(notes)
+
+
+def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
+    horizon = horizon_of(given.window)
+    offers = offers_from(given.offers, given.shapes, bill, given.settings.plan.terms)
+    owned, notes = owned_from(given.commitments, bill, offers, horizon)
+    from_bill = sorted(name for name, offer in offers.items() if offer.from_bill)
+    if from_bill:
+        notes = (*notes, f"priced from the bill, the book has no price: {', '.join(from_bill)}")
+    return Supply(offers, owned, notes)
+
+
+def _waterfall(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> Waterfall:
+    def allowed(rule: WorkloadClass, family: str) -> set[str]:
+        return set(eligible(rule, given.offers, given.shapes, family)) & set(supply.offers)
+
+    settings = given.settings.plan
+    basis = Basis(
+        needs=needs_from(bill, given.window, given.settings, supply, allowed),
+        supply=supply,
+        horizon=horizon_of(given.window),
+        rules=PlanRules(upfront_budget=settings.upfront_budget),
+        solve_stage=solver(settings.gap, settings.time_limit_seconds, settings.solver),
+    )
+    return run(bill, basis)
+
+
+def _summary(
+    given: NightInputs,
+    waterfall: Waterfall,
+    supply: Supply,
+    advised: pd.DataFrame,
+    left_out: Decimal,
+    notes: Sequence[str],
+) -> Summary:
+    month = 730.0 / given.window.hours
+    steps = waterfall.steps
+    saving = figures.total(advised["saving_per_month"])
+    today, planned = to_cents(steps.today), to_cents(steps.plan)
+    bill = BillFigures(
+        currency=CURRENCY,
+        today_per_month=today,
+        plan_per_month=planned,
+        saving_per_month=saving,
+        cash_saving_per_month=figures.total(advised["cash_saving_per_month"]),
+        repriced_per_month=planned - today + saving,
+        not_planned_per_month=to_cents(float(left_out) * month),
+    )
+    per_hour = given.fleet.groupby("hour_start")["gpu_hours"].sum()
+    best = advised[advised["saving_per_month"] > 0]
+    return Summary(
+        date=given.as_of.isoformat(),
+        window_start=iso(given.window.start),
+        window_end=iso(given.window.end),
+        hours_observed=given.window.hours,
+        fleet_gpus=round(float(max(per_hour.tolist(), default=Decimal(0)))),
+        idle=figures.idle_figures(given.fleet, given.window.hours),
+        bill=bill,
+        states=figures.state_rows(given.fleet),
+        classes=figures.class_rows(given.fleet),
+        mix=figures.mix_rows(waterfall.plan, supply),
+        solve=figures.solve_figures(waterfall.plan),
+        moves=tuple(best["id"].head(3)),
+        rejected_prices=figures.rejected_prices(given.offers),
+        prices_used=int((given.offers["status"] == "used").sum()),
+        freshness=given.freshness,
+        notes=tuple(notes),
+        has_billing=given.has_billing,
+        has_utilization=given.has_utilization,
+    )
+
+
+def _shortage_notes(waterfall: Waterfall) -> tuple[str, ...]:
+    short = waterfall.plan.result.costs["shortage"]
+    if short <= 0:
+        return ()
+    return (
+        "some hours can be served by no priced offer: the plan's cost holds a penalty for them",
+    )
+
+
+def _valid_until(as_of: date) -> datetime:
+    return datetime(as_of.year, as_of.month, as_of.day, tzinfo=UTC) + PLAN_VALID

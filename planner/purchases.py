@@ -1,0 +1,142 @@
+"""What a solved plan buys, in the terms a buyer needs: rate, term, liability, break-even, use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.supply import TERM_HOURS
+
+if TYPE_CHECKING:
+    from planner.supply import Supply, SupplyOffer
+    from planner.waterfall import Solved
+
+_ASSURED = {"gcp": "yes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """One commitment to buy; money in USD, shares 0 to 1, `weight` shares out the saving."""
+
+    kind: str
+    cloud: str
+    region: str | None
+    name: str
+    action: str
+    what: str
+    gpus: float | None
+    count: float | None
+    usd_per_hour: float
+    term_hours: int
+    payment: str
+    upfront: float
+    total_commitment: float
+    capacity_assured: str
+    break_even_share: float | None
+    expected_share: float | None
+    why: str
+    weight: float
+
+
+def purchases(solved: Solved, supply: Supply) -> list[Purchase]:
+    """Everything the plan buys, reservations first, in order of offer and term."""
+    bought = [
+        _reservation(supply.offers[one.offer], one.id, one.count, solved)
+        for one in sorted(solved.result.reservations, key=lambda one: (one.offer, one.id))
+    ]
+    bought += [
+        _savings_plan(one.provider, one.usd_per_hour, solved, supply)
+        for one in sorted(solved.result.savings_plans, key=lambda one: one.provider)
+    ]
+    return bought
+
+
+def used_share(solved: Solved, offer: str, bought_gpus: float) -> float | None:
+    """Share of the offer's bought GPUs at work, those owned already being filled first."""
+    model = next(one for one in solved.problem.offers if one.id == offer)
+    if bought_gpus <= 0:
+        return None
+    rows = solved.result.dispatch
+    rows = rows[(rows["offer"] == offer) & (rows["kind"] == "reserved")]
+    at_work = rows.groupby("hour")["gpus"].sum()
+    total = 0.0
+    for hour, gpus in at_work.items():
+        owned = sum(e.gpus for e in model.existing if int(str(hour)) < e.until_hour)
+        total += max(0.0, float(gpus) - owned)
+    return min(1.0, total / (bought_gpus * solved.problem.hours))
+
+
+def _reservation(offer: SupplyOffer, term_id: str, count: int, solved: Solved) -> Purchase:
+    term = next(one for one in offer.terms if f"{one.name}/{one.payment}" == term_id)
+    gpus = float(count * offer.gpus)
+    bought = sum(
+        one.count * offer.gpus for one in solved.result.reservations if one.offer == offer.id
+    )
+    expected = used_share(solved, offer.id, float(bought))
+    even = term.rate / offer.on_demand if offer.on_demand else None
+    years = term.term_hours // 8760
+    per_gpu = (offer.on_demand or 2 * term.rate) - term.rate
+    share = "" if expected is None else f", expected at work {expected:.0%} of the hours"
+    against = "" if even is None else f"it pays above {even:.0%}"
+    return Purchase(
+        kind="reserved",
+        cloud=offer.cloud,
+        region=offer.region,
+        name=f"{offer.instance_type} {term.name} {term.payment}",
+        action=f"Reserve {count} x {offer.instance_type} in {offer.region} for {years} year"
+        + ("s" if years > 1 else ""),
+        what=f"{count} instances, {gpus:,.0f} GPUs at ${term.rate:.4f} per GPU-hour",
+        gpus=gpus,
+        count=float(count),
+        usd_per_hour=gpus * term.rate,
+        term_hours=term.term_hours,
+        payment=term.payment,
+        upfront=term.upfront * gpus,
+        total_commitment=gpus * term.rate * term.term_hours,
+        capacity_assured=_ASSURED.get(offer.cloud, "no"),
+        break_even_share=even,
+        expected_share=expected,
+        why=f"Needed hours fill these GPUs most of the time: {against}{share}",
+        weight=gpus * max(per_gpu, 1e-6),
+    )
+
+
+def _savings_plan(cloud: str, usd_per_hour: float, solved: Solved, supply: Supply) -> Purchase:
+    offers = [o for o in supply.offers.values() if o.cloud == cloud and o.plan_rate is not None]
+    in_problem = {one.id for one in solved.problem.offers}
+    offers = [offer for offer in offers if offer.id in in_problem]
+    rates = [offer.plan_rate for offer in offers if offer.plan_rate is not None]
+    rows = solved.result.dispatch
+    rows = rows[rows["kind"] == "savings_plan"]
+    rate_of = {offer.id: offer.plan_rate or 0.0 for offer in offers}
+    spent = sum(
+        float(g) * rate_of.get(str(o), 0.0)
+        for o, g in zip(rows["offer"], rows["gpus"], strict=True)
+    )
+    expected = min(1.0, spent / (usd_per_hour * solved.problem.hours)) if usd_per_hour else None
+    evens = [o.plan_rate / o.on_demand for o in offers if o.plan_rate and o.on_demand]
+    even = min(evens, default=None)
+    term_hours = TERM_HOURS["reserved_1y"]
+    types = ", ".join(sorted({offer.instance_type for offer in offers}))
+    return Purchase(
+        kind="savings_plan",
+        cloud=cloud,
+        region=None,
+        name=f"savings plan 1y ({types})",
+        action=f"Buy a 1-year {cloud} savings plan of ${usd_per_hour:,.2f} an hour",
+        what=f"${usd_per_hour:,.2f} an hour, about {usd_per_hour / min(rates):,.1f} GPUs",
+        gpus=usd_per_hour / min(rates),
+        count=None,
+        usd_per_hour=usd_per_hour,
+        term_hours=term_hours,
+        payment="monthly",
+        upfront=0.0,
+        total_commitment=usd_per_hour * term_hours,
+        capacity_assured="no",
+        break_even_share=even,
+        expected_share=expected,
+        why="Needed hours use the commitment most of the time"
+        + ("" if expected is None else f": expected {expected:.0%}")
+        + ("" if even is None else f", it pays above {even:.0%}"),
+        weight=usd_per_hour * max((1 / even - 1) if even else 1.0, 1e-6),
+    )

@@ -1,0 +1,316 @@
+"""Recommendations: what to release, shrink, move and buy, each dollar counted once.
+
+The rows share out the steps of the waterfall to the cent, so they add up to the report's total.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from data.frames import conform, empty, records
+from data.money import HOURS_PER_MONTH
+from data.schema import RECOMMENDATIONS
+from planner.assemble import Stage, base_offer
+from planner.purchases import Purchase, purchases
+from planner.waterfall import COMMITTED, Solved, Waterfall, with_needed_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from planner.supply import Supply
+
+CENT = Decimal("0.01")
+_SMALLEST = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What all rows share: the window's length, the supply, the age of the data, the currency."""
+
+    window_hours: int
+    supply: Supply
+    currency: str
+    data_as_of: datetime
+    valid_until: datetime
+    telemetry: bool
+
+    @property
+    def month(self) -> float:
+        """Months that the window stands for, inverted: window sums times this are a month."""
+        return HOURS_PER_MONTH / self.window_hours
+
+
+def recommend(bill: pd.DataFrame, waterfall: Waterfall, advice: Advice) -> pd.DataFrame:
+    """Frame of RECOMMENDATIONS, most dollars first."""
+    steps = waterfall.steps
+    rows = [
+        *_shared(_release(bill, advice), steps.release),
+        *_shared(_rightsize(bill, advice), steps.rightsize),
+        *_shared(_by_class("use_idle_commitment", waterfall, Stage.AS_IS), steps.use_idle),
+        *_shared(_by_class("move_to_spot", waterfall, Stage.SPOT), steps.spot),
+        *_shared(_buy(waterfall, advice), steps.buy),
+        *_shared(_by_class("move_region", waterfall, Stage.MOVE), steps.move),
+    ]
+    if not rows:
+        return empty(RECOMMENDATIONS)
+    for row in rows:
+        row["id"] = advice_id(row)
+        row["currency"] = advice.currency
+        row["data_as_of"], row["valid_until"] = advice.data_as_of, advice.valid_until
+    rows.sort(key=lambda row: (-row["saving_per_month"], row["kind"], row["id"]))
+    for rank, row in enumerate(rows, start=1):
+        row["rank"] = rank
+    return conform(pd.DataFrame(rows), RECOMMENDATIONS)
+
+
+def advice_id(row: dict[str, Any]) -> str:
+    """A name that stays the same from night to night for the same advice.
+
+    >>> advice_id({"kind": "release_idle", "cloud": "aws", "resource": "i-1"})
+    'release_idle-bc9a1b9ba9'
+    """
+    parts = [row["kind"], row["cloud"]]
+    parts += [row.get(name) for name in ("account", "region", "resource", "workload_class")]
+    words = "|".join("" if part is None else str(part) for part in parts)
+    return f"{row['kind']}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
+
+
+def to_cents(amount: float) -> Decimal:
+    """The amount in cents, by way of its text."""
+    return Decimal(repr(float(amount))).quantize(CENT)
+
+
+def share_out(total: float, weights: Sequence[float]) -> list[Decimal]:
+    """The total in cents, divided by the weights; the parts add up to it exactly.
+
+    >>> share_out(100.0, [1, 1, 1])
+    [Decimal('33.34'), Decimal('33.33'), Decimal('33.33')]
+    """
+    whole, weight = to_cents(total), sum(weights)
+    parts = [to_cents(total * one / weight) for one in weights]
+    largest = max(range(len(parts)), key=lambda i: (weights[i], -i))
+    parts[largest] += whole - sum(parts)
+    return parts
+
+
+def _shared(rows: list[dict[str, Any]], total: float) -> list[dict[str, Any]]:
+    """Rows whose `weight` shares out a step's total; rows of less than a cent are left out."""
+    rows = [row for row in rows if row["weight"] > 0]
+    if not rows or abs(total) < _SMALLEST:
+        return []
+    if total < 0:
+        rows = [{**row, "kind": _OPPOSITE.get(row["kind"], row["kind"])} for row in rows]
+    parts = share_out(total, [row["weight"] for row in rows])
+    shared = []
+    for row, part in zip(rows, parts, strict=True):
+        now = row.pop("now", None)
+        del row["weight"]
+        row["saving_per_month"] = part
+        row["cash_saving_per_month"] = part if row.pop("cash", True) else Decimal(0)
+        if now is not None:
+            row["cost_per_month_now"] = to_cents(now)
+            row["cost_per_month_after"] = to_cents(now) - part
+        if part != 0:
+            shared.append(row)
+    return shared
+
+
+_OPPOSITE = {"move_to_spot": "move_to_on_demand"}
+
+
+def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
+    by = ["cloud", "account", "region", "instance_id", "instance_type", "gpu_count"]
+    hourly = bill[~bill["purchase_option"].isin(COMMITTED)]
+    idle = hourly[hourly["stoppable"]]
+    rows = []
+    for key, part in idle.groupby(by, dropna=False, sort=True):
+        cloud, account, region, instance, instance_type, gpus = key
+        whole = hourly[(hourly["instance_id"] == instance) & (hourly["cloud"] == cloud)]
+        hours = float(part["gpu_hours"].sum())
+        billed = float(whole["gpu_hours"].sum())
+        always = hours >= 0.999 * billed
+        newest = whole["hour_start"].max()
+        working = whole.loc[~whole["state"].isin(["idle_held", "free"]), "hour_start"]
+        since = (working.max() if len(working) else whole["hour_start"].min()) if always else None
+        held = float(part.loc[part["state"] == "idle_held", "gpu_hours"].sum())
+        what = "nothing ran on it" if held == 0 else "its GPUs were held but did no work"
+        text = "whole window" if always else f"{hours:,.0f} of {billed:,.0f} GPU-hours"
+        rows.append(
+            {
+                "kind": "release_idle",
+                "cloud": cloud,
+                "account": account,
+                "region": region,
+                "resource": instance,
+                "workload_class": _first(part["workload_class"]),
+                "team": _first(part["team"]),
+                "owner": _first(part["team"]),
+                "action": f"Stop {instance} ({instance_type}) when idle",
+                "current": f"billed {billed:,.0f} GPU-hours in {advice.window_hours / 24:.0f} days",
+                "proposed": f"billed {billed - hours:,.0f} GPU-hours",
+                "gpus": float(str(gpus)),
+                "gpu_hours_per_month": hours * advice.month,
+                "weight": float(part["cost"].sum()),
+                "now": float(whole["cost"].sum()) * advice.month,
+                "capacity_assured": "no",
+                "confidence": "high" if held == 0 else "medium",
+                "risk": "on-demand capacity may not be there when it is started again"
+                + ("" if held == 0 else "; somebody holds it, ask before stopping"),
+                "why": f"All its GPUs were idle for {text}: {what}"
+                + ("" if since is None or since >= newest else f", last at work {since:%Y-%m-%d}"),
+            }
+        )
+    return rows
+
+
+def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
+    hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED)])
+    partly = hourly[~hourly["stoppable"]].copy()
+    partly["left"] = partly["cost"] - partly["needed_cost"]
+    partly["left_hours"] = partly["gpu_hours"] - partly["needed_gpu_hours"]
+    rows = []
+    by = ["cloud", "account", "region", "workload_class", "instance_type"]
+    for key, part in partly[partly["left"] > 0].groupby(by, dropna=False, sort=True):
+        cloud, account, region, workload_class, instance_type = key
+        hours = float(part["left_hours"].sum())
+        rows.append(
+            {
+                "kind": "rightsize",
+                "cloud": cloud,
+                "account": account,
+                "region": region,
+                "resource": instance_type,
+                "workload_class": workload_class,
+                "action": f"Pack {workload_class} on fewer {instance_type} nodes",
+                "current": f"{hours:,.0f} GPU-hours idle on nodes that also work",
+                "proposed": "nodes full, the others stopped",
+                "gpu_hours_per_month": hours * advice.month,
+                "weight": float(part["left"].sum()),
+                "capacity_assured": "no",
+                "confidence": "low",
+                "risk": "needs jobs placed together; a job that spans the node keeps it",
+                "why": f"{hours:,.0f} GPU-hours were idle beside GPUs at work on the same node",
+            }
+        )
+    return rows
+
+
+def _by_class(kind: str, waterfall: Waterfall, stage: Stage) -> list[dict[str, Any]]:
+    solved = waterfall.stages[stage]
+    words = _WORDS[kind]
+    rows = []
+    for row in records(_moved(kind, solved, waterfall)):
+        name, family = str(row["class"]).split("|", 1)
+        place = base_offer(str(row["offer"])).split("/")
+        rows.append(
+            {
+                "kind": kind,
+                "cloud": place[0],
+                "region": place[1],
+                "resource": place[2],
+                "workload_class": name,
+                "action": words[0].format(name=name, place=" ".join(place), family=family),
+                "gpus": float(row["gpu_hours"]) / HOURS_PER_MONTH,
+                "gpu_hours_per_month": float(row["gpu_hours"]),
+                "weight": float(row["weight"]),
+                "capacity_assured": words[1],
+                "confidence": "medium",
+                "risk": words[2],
+                "why": words[3],
+            }
+        )
+    return rows
+
+
+_WORDS = {
+    "use_idle_commitment": (
+        "Run {name} on capacity already paid for: {place}",
+        "yes",
+        "the class must be able to run there; the commitment must stay free at those hours",
+        "Committed GPUs stood idle in hours in which this class paid for more",
+    ),
+    "move_to_spot": (
+        "Run the interruptible part of {name} on spot: {place}",
+        "no",
+        "spot can be taken away; work since the last checkpoint is lost and run again",
+        "The class may be interrupted and spot is cheaper even with the work that is lost",
+    ),
+    "move_region": (
+        "Run {name} in {place}",
+        "unknown",
+        "data must be there; transfer between regions is not priced",
+        "The class's rules allow the place and its price is lower",
+    ),
+}
+
+
+def _moved(kind: str, solved: Solved, waterfall: Waterfall) -> pd.DataFrame:
+    """Class, offer, GPU-hours a month that the stage puts there, and the weight of the row."""
+    used = _monthly(solved)
+    if kind == "use_idle_commitment":
+        moved = used[(used["kind"] == "reserved")]
+    elif kind == "move_to_spot":
+        moved = used[used["kind"] == "spot"]
+    else:
+        former = _monthly(waterfall.stages[Stage.BUY]).set_index(["class", "offer", "kind"])
+        before = former["gpu_hours"].reindex(
+            pd.MultiIndex.from_frame(used[["class", "offer", "kind"]]), fill_value=0.0
+        )
+        moved = used.assign(gpu_hours=used["gpu_hours"] - before.to_numpy())
+    by_class = moved.groupby(["class", "offer"], sort=True)["gpu_hours"].sum().reset_index()
+    by_class["class"] = by_class["class"].str.removesuffix("~spot")
+    by_class = by_class.groupby(["class", "offer"], sort=True)["gpu_hours"].sum().reset_index()
+    kept = by_class[by_class["gpu_hours"] > _SMALLEST]
+    return pd.DataFrame(kept.assign(weight=kept["gpu_hours"]))
+
+
+def _monthly(solved: Solved) -> pd.DataFrame:
+    dispatch = solved.result.dispatch
+    by = ["class", "offer", "kind"]
+    sums = dispatch.groupby(by, sort=True)["gpus"].sum().reset_index()
+    sums["gpu_hours"] = sums.pop("gpus") * solved.problem.hour_weight / 12.0
+    return sums
+
+
+def _buy(waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:
+    rows = []
+    for one in purchases(waterfall.plan, advice.supply):
+        rows.append(_purchase_row(one))
+    return rows
+
+
+def _purchase_row(one: Purchase) -> dict[str, Any]:
+    kind = "buy_savings_plan" if one.kind == "savings_plan" else "buy_reserved"
+    return {
+        "kind": kind,
+        "cloud": one.cloud,
+        "region": one.region,
+        "resource": one.name,
+        "action": one.action,
+        "proposed": one.what,
+        "gpus": one.gpus,
+        "gpu_hours_per_month": one.gpus * HOURS_PER_MONTH if one.gpus else None,
+        "weight": one.weight,
+        "term_hours": one.term_hours,
+        "payment": one.payment,
+        "upfront": to_cents(one.upfront),
+        "total_commitment": to_cents(one.total_commitment),
+        "capacity_assured": one.capacity_assured,
+        "confidence": "medium",
+        "break_even_share": one.break_even_share,
+        "expected_share": one.expected_share,
+        "risk": "must be paid for the whole term, used or not; demand may fall and prices may fall",
+        "why": one.why,
+        "cash": one.upfront == 0,
+    }
+
+
+def _first(series: pd.Series) -> str | None:
+    known = series.dropna()
+    return None if known.empty else str(known.mode().iloc[0])

@@ -1,0 +1,175 @@
+"""The figures of a night's report, from its tables: exact sums, told apart by currency."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from data import money
+from data.frames import records
+from data.money import HOURS_PER_MONTH
+from data.plan import ClassRow, IdleFigures, MixRow, RejectedPrice, SolveFigures, StateRow
+from data.schema import STATES
+from planner.assemble import SPOT_PART, base_offer
+from planner.rightsizing import to_cents
+from planner.waterfall import COMMITTED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from planner.supply import Supply
+    from planner.waterfall import Solved
+
+ZERO = Decimal(0)
+_IDLE = ("idle_held", "free")
+
+
+def total(series: pd.Series) -> Decimal:
+    """The exact sum of a column of decimals."""
+    return sum(series.tolist(), ZERO)
+
+
+def state_rows(fleet: pd.DataFrame) -> tuple[StateRow, ...]:
+    """GPU-hours and cost by state and currency, states in their fixed order."""
+    rows = []
+    for currency, part in fleet.groupby("currency", sort=True):
+        for state in STATES:
+            here = part[part["state"] == state]
+            if len(here):
+                hours, cost = total(here["gpu_hours"]), total(here["cost"])
+                rows.append(StateRow(state, hours, cost, str(currency)))
+    return tuple(rows)
+
+
+def idle_figures(fleet: pd.DataFrame, window_hours: int) -> tuple[IdleFigures, ...]:
+    """Idle dollars by currency: what can be stopped, what is committed, what is unknown."""
+    figures = []
+    for currency, part in fleet.groupby("currency", sort=True):
+        idle = part[part["state"].isin(_IDLE)]
+        stoppable = idle[idle["stoppable"]]
+        committed = idle[idle["purchase_option"].isin(COMMITTED)]
+        cost = total(idle["cost"])
+        parts = total(stoppable["cost"]), total(committed["cost"])
+        unknown = total(part.loc[part["state"] == "unknown", "cost"])
+        ends = committed["committed_until"].dropna()
+        figures.append(
+            IdleFigures(
+                currency=str(currency),
+                gpu_hours=total(idle["gpu_hours"]),
+                billed_gpu_hours=total(part["gpu_hours"]),
+                cost=cost,
+                cost_per_year=money.per_year(cost, window_hours),
+                stoppable_per_month=money.per_month(parts[0], window_hours),
+                committed_per_month=money.per_month(parts[1], window_hours),
+                partly_busy_per_month=money.per_month(cost - sum(parts), window_hours),
+                unknown_per_month=money.per_month(unknown, window_hours),
+                committed_until=None if ends.empty else f"{ends.max():%Y-%m-%d}",
+            )
+        )
+    return tuple(figures)
+
+
+def class_rows(fleet: pd.DataFrame) -> tuple[ClassRow, ...]:
+    """GPU-hours by state and need of each class and GPU family, dearest first."""
+    rows = []
+    known = fleet.assign(gpu_family=fleet["gpu_family"].fillna("-"))
+    for key, part in known.groupby(["workload_class", "gpu_family", "currency"], sort=True):
+        name, family, currency = (str(word) for word in key)
+        by_state = {s: total(part.loc[part["state"] == s, "gpu_hours"]) for s in STATES}
+        needed = part.groupby("hour_start")["needed_gpu_hours"].sum()
+        rows.append(
+            ClassRow(
+                workload_class=name,
+                gpu_family=family,
+                billed=total(part["gpu_hours"]),
+                **by_state,
+                needed=total(part["needed_gpu_hours"]),
+                peak_needed_gpus=float(max(needed.tolist(), default=ZERO)),
+                cost=total(part["cost"]),
+                currency=currency,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.cost, row.workload_class, row.gpu_family)))
+
+
+def mix_rows(plan: Solved, supply: Supply) -> tuple[MixRow, ...]:
+    """What the plan serves each class with; GPU-hours are useful ones, spot is priced as paid."""
+    by = ["class", "offer", "kind"]
+    sums = plan.result.dispatch.groupby(by, sort=True)["gpus"].sum().reset_index()
+    made: dict[tuple[str, str, str], list[float]] = {}
+    throughput = {offer.id: offer.spot_throughput for offer in plan.problem.offers}
+    for row in records(sums):
+        name, offer = str(row["class"]).removesuffix(SPOT_PART), str(row["offer"])
+        hours = float(row["gpus"]) * plan.problem.hour_weight / 12
+        price = _marginal_price(str(row["kind"]), plan, supply, base_offer(offer))
+        paid = hours / throughput[offer] if row["kind"] == "spot" else hours
+        sums_of = made.setdefault((name, base_offer(offer), str(row["kind"])), [0.0, 0.0])
+        sums_of[0] += hours
+        sums_of[1] += paid * price
+    rows = []
+    for (name, offer, kind), (hours, cost) in sorted(made.items()):
+        workload_class, family = name.split("|", 1)
+        if hours * 1000 >= HOURS_PER_MONTH / 1000:
+            rows.append(MixRow(workload_class, family, offer, kind, hours, to_cents(cost)))
+    return tuple(rows)
+
+
+def _marginal_price(kind: str, plan: Solved, supply: Supply, offer: str) -> float:
+    """USD per GPU-hour of one kind of capacity; reserved capacity at the mean rate of its pool."""
+    known = supply.offers[offer]
+    if kind == "spot":
+        return known.spot or 0.0
+    if kind == "on_demand":
+        return known.on_demand or 0.0
+    if kind == "savings_plan":
+        return known.plan_rate or 0.0
+    return _pool_rate(plan, supply, offer)
+
+
+def _pool_rate(plan: Solved, supply: Supply, offer: str) -> float:
+    owned = [one for one in supply.owned if one.offer == offer]
+    rates = {f"{term.name}/{term.payment}": term.rate for term in supply.offers[offer].terms}
+    bought = [one for one in plan.result.reservations if one.offer == offer]
+    gpus = sum(one.gpus for one in owned)
+    cost = sum(one.usd_per_month for one in owned)
+    for one in bought:
+        gpus += one.count * supply.offers[offer].gpus
+        cost += one.count * supply.offers[offer].gpus * rates[one.id] * HOURS_PER_MONTH
+    return cost / (gpus * HOURS_PER_MONTH) if gpus else 0.0
+
+
+def solve_figures(plan: Solved) -> SolveFigures:
+    """How the optimiser ended on the plan."""
+    result = plan.result
+    return SolveFigures(
+        status=result.status,
+        solver=result.solver,
+        objective=round(result.objective, 6),
+        bound=round(result.bound, 6),
+        gap=round(max(0.0, result.gap), 9),
+        hours_planned=plan.problem.hours,
+    )
+
+
+def rejected_prices(offers: pd.DataFrame) -> tuple[RejectedPrice, ...]:
+    """Every price that never reached the model, with its reason, sorted."""
+    rows: list[dict[str, Any]] = records(offers[offers["status"] != "used"])
+    made = [
+        RejectedPrice(
+            provider=row["provider"],
+            region=row["region"],
+            instance_type=row["instance_type"],
+            purchase_option=row["purchase_option"],
+            usd_per_instance_hour=row["usd_per_instance_hour"],
+            as_of=f"{row['as_of']:%Y-%m-%d}",
+            status=row["status"],
+            reason=row["reason"] or "",
+        )
+        for row in rows
+    ]
+    return tuple(sorted(made, key=_price_key))
+
+
+def _price_key(row: RejectedPrice) -> tuple[str, ...]:
+    place = (row.provider, row.region, row.instance_type, row.purchase_option, row.as_of)
+    return (*place, str(row.usd_per_instance_hour), row.reason)

@@ -1,0 +1,95 @@
+"""Offers and owned capacity, from prices, the bill and the table of commitments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from planner.horizon import horizon_of
+from planner.supply import offers_from, owned_from
+from tests import bills
+
+P5 = "aws/us-east-1/p5.48xlarge"
+
+
+def test_prices_become_dollars_per_gpu_hour() -> None:
+    bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(2))))
+    prices = bills.offers(
+        bills.price("on_demand", 6.88), bills.price("spot", 2.5), bills.price("reserved_1y", 4.3)
+    )
+    offer = offers_from(prices, bills.shapes(), bill, ["1y"])[P5]
+    assert (offer.on_demand, offer.spot, offer.gpus) == (6.88, 2.5, 8)
+    assert [(term.name, term.rate, term.upfront) for term in offer.terms] == [
+        ("reserved_1y", 4.3, 0.0)
+    ]
+
+
+def test_a_three_year_term_is_not_offered_unless_allowed() -> None:
+    bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(2))))
+    prices = bills.offers(bills.price("on_demand", 6.88), bills.price("reserved_3y", 3.0))
+    assert offers_from(prices, bills.shapes(), bill, ["1y"])[P5].terms == ()
+    assert len(offers_from(prices, bills.shapes(), bill, ["1y", "3y"])[P5].terms) == 1
+
+
+def test_an_all_upfront_price_is_due_for_the_whole_term() -> None:
+    bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(2))))
+    row = bills.price("reserved_1y", 4.0, payment_option="all_upfront")
+    offer = offers_from(bills.offers(row), bills.shapes(), bill, ["1y"])[P5]
+    assert offer.terms[0].upfront == pytest.approx(4.0 * 8760)
+
+
+def test_rejected_and_stale_prices_are_no_offers_and_the_bill_serves_instead() -> None:
+    bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(2), rate="7.00")))
+    prices = bills.offers(
+        bills.price("on_demand", 0.0, status="rejected", reason="zero"),
+        bills.price("spot", 2.5, status="stale", reason="old"),
+    )
+    offer = offers_from(prices, bills.shapes(), bill, ["1y"])[P5]
+    assert offer.on_demand == pytest.approx(7.0)
+    assert offer.spot is None
+    assert offer.from_bill
+
+
+def test_a_savings_plan_is_as_many_gpus_as_its_rate_buys() -> None:
+    # 100 USD an hour; the bill shows covered hours at 4.00 per GPU-hour: 25 GPUs.
+    covered = bills.node_hours(
+        "i-1", range(24), rate="4.00", purchase_option="savings_plan", commitment_id="sp-1"
+    )
+    bill = bills.as_numbers(bills.fleet(covered))
+    offers = offers_from(bills.offers(bills.price("on_demand", 6.88)), bills.shapes(), bill, ["1y"])
+    plan = {
+        "id": "sp-1",
+        "kind": "savings_plan",
+        "usd_per_hour": "100",
+        "start": datetime(2026, 1, 1, tzinfo=UTC),
+        "end": datetime(2027, 1, 1, tzinfo=UTC),
+    }
+    horizon = horizon_of(bills.window())
+    owned, notes = owned_from(bills.commitments(plan), bill, offers, horizon)
+    assert notes == ()
+    assert [(one.offer, one.gpus) for one in owned] == [(P5, 25.0)]
+    # From 2026-09-02 to 2027-01-01 there are 121 days of 24 hours.
+    assert owned[0].until_hour == 121 * 24
+
+
+def test_a_commitment_that_ended_is_not_owned_and_an_unnamed_one_is_told() -> None:
+    held = bills.node_hours(
+        "i-1", range(24), rate="4.00", purchase_option="reserved", commitment_id="ri-9"
+    )
+    bill = bills.as_numbers(bills.fleet(held))
+    offers = offers_from(bills.offers(bills.price("on_demand", 6.88)), bills.shapes(), bill, ["1y"])
+    ended = {
+        "id": "ri-1",
+        "kind": "reserved",
+        "instance_type": "p5.48xlarge",
+        "region": "us-east-1",
+        "count": 2,
+        "start": datetime(2025, 1, 1, tzinfo=UTC),
+        "end": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    horizon = horizon_of(bills.window())
+    owned, notes = owned_from(bills.commitments(ended), bill, offers, horizon)
+    assert [(one.id, one.gpus, one.until_hour) for one in owned] == [("ri-9", 8.0, 8760)]
+    assert len(notes) == 1
+    assert "ri-9" in notes[0]
