@@ -1,0 +1,282 @@
+"""Exact reductions: a smaller problem with the same optimum, and the way back to the hours.
+
+Classes with equal rules merge (their feasible mixes are shares of demand, and convex); offers
+that the same classes may use at the same surcharge merge into one pool; hours in which every
+class and pool looks the same merge into one cell. Each keeps what is needed to split a plan again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.model.options import Menu, menu
+from planner.problem import ClassKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from planner.problem import Block, Offer, Problem, ProblemClass, Reservation
+
+    Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Classes with equal rules, as one. `demand` is scenarios x hours, summed over members."""
+
+    members: tuple[ProblemClass, ...]
+    demand: Array
+    menu: Menu
+
+    @property
+    def rules(self) -> ProblemClass:
+        """A member, for the rules that all share."""
+        return self.members[0]
+
+    @property
+    def firm(self) -> bool:
+        """Whether it is served in its own hour."""
+        return self.rules.kind is ClassKind.FIRM
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Offers that share one pool, as one. `egress` maps the index of each group that may use it.
+
+    `owned` is GPUs per hour, `peak` the most GPUs that its groups can ever use (None: not known).
+    """
+
+    offers: tuple[Offer, ...]
+    egress: dict[int, float]
+    owned: Array
+    reservations: tuple[tuple[Offer, Reservation], ...]
+    blocks: tuple[Block, ...]
+    peak: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Sets of hours that look the same. `of` is scenarios x hours: the cell of each.
+
+    `scenario` and `hour` are the first of each cell, `mean_hours` its hours times probability,
+    `hours` its plain number of hours within its scenario.
+    """
+
+    of: npt.NDArray[np.intp]
+    scenario: npt.NDArray[np.intp]
+    hour: npt.NDArray[np.intp]
+    mean_hours: Array
+    hours: Array
+
+    def __len__(self) -> int:
+        return len(self.hour)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduced:
+    """The problem as the model sees it."""
+
+    problem: Problem
+    groups: tuple[Group, ...]
+    pools: tuple[Pool, ...]
+    cells: Cells
+    quotas: dict[tuple[str, str], float]
+
+    @property
+    def risk(self) -> bool:
+        """Whether the risk term needs rows: with one scenario it is a plain factor."""
+        cvar = self.problem.cvar
+        return cvar is not None and cvar.weight > 0 and len(self.problem.scenarios) > 1
+
+
+def reduce(problem: Problem, *, exact: bool = True) -> Reduced:
+    """The reduced problem; with `exact` False only regrouped, nothing merged or left out."""
+    quotas = {(quota.provider, quota.region): quota.gpus for quota in problem.quotas}
+    if exact:
+        quotas = _binding(problem, quotas)
+    groups = _groups(problem, set(quotas), exact)
+    pools = _pools(problem, groups, exact)
+    return Reduced(problem, groups, pools, _cells(problem, groups, pools, exact), quotas)
+
+
+def demand_of(problem: Problem, one: ProblemClass) -> Array:
+    """Demand of a class, scenarios x hours."""
+    return np.stack([np.asarray(s.demand[one.id], dtype=float) for s in problem.scenarios])
+
+
+def _binding(
+    problem: Problem, quotas: dict[tuple[str, str], float]
+) -> dict[tuple[str, str], float]:
+    """Quotas without those above anything that firm demand there could ever buy."""
+    if problem.on_demand_integer:
+        return quotas
+    offers = {offer.id: offer for offer in problem.offers}
+    kept = {}
+    for pair, limit in quotas.items():
+        most = np.zeros((len(problem.scenarios), problem.hours))
+        for one in problem.classes:
+            here = [
+                offers[name]
+                for name in one.offers
+                if (offers[name].provider, offers[name].region) == pair
+            ]
+            if here:
+                useful = min(offer.spot_throughput for offer in here)
+                waits = one.kind is ClassKind.DEFERRABLE
+                work = demand_of(problem, one)
+                most += (np.full_like(most, np.inf) if waits and work.any() else work) / useful
+        if most.max() > limit:
+            kept[pair] = limit
+    return kept
+
+
+def _groups(problem: Problem, quotas: set[tuple[str, str]], exact: bool) -> tuple[Group, ...]:
+    offers = {offer.id: offer for offer in problem.offers}
+    alike: dict[object, list[ProblemClass]] = {}
+    for one in sorted(problem.classes, key=lambda c: c.id):
+        key: object = one.id
+        if exact and not problem.on_demand_integer:
+            names = tuple(sorted(one.offers))
+            egress = tuple(offers[name].egress.get(one.id, 0.0) for name in names)
+            shares = (one.min_firm_share, one.spot_max_share_per_offer)
+            firm = one.kind is ClassKind.FIRM
+            key = (one.kind, names, egress, one.shortage_penalty, one.window, firm and shares)
+        alike.setdefault(key, []).append(one)
+    found = []
+    for members in alike.values():
+        demand = np.sum([demand_of(problem, one) for one in members], axis=0)
+        if demand.any() or not exact:
+            found.append(Group(tuple(members), demand, menu(problem, members[0], quotas, exact)))
+    return tuple(found)
+
+
+def _pools(problem: Problem, groups: tuple[Group, ...], exact: bool) -> tuple[Pool, ...]:
+    alike: dict[object, list[tuple[Offer, dict[int, float]]]] = {}
+    for offer in sorted(problem.offers, key=lambda o: o.id):
+        egress: dict[int, float] = {}
+        for index, group in enumerate(groups):
+            surcharge = offer.egress.get(group.rules.id, 0.0)
+            if offer.id in group.rules.offers and surcharge < group.menu.ceiling:
+                egress[index] = surcharge
+        blocks = any(block.offer == offer.id and block.max for block in problem.blocks)
+        owned = any(existing.gpus > 0 for existing in offer.existing)
+        if egress and (blocks or owned or offer.reservations):
+            key: object = tuple(egress.items()) if exact else offer.id
+            alike.setdefault(key, []).append((offer, egress))
+    return tuple(
+        _pool(problem, groups, tuple(offer for offer, _ in members), members[0][1], exact)
+        for members in alike.values()
+    )
+
+
+def _pool(
+    problem: Problem,
+    groups: tuple[Group, ...],
+    offers: tuple[Offer, ...],
+    egress: dict[int, float],
+    exact: bool,
+) -> Pool:
+    owned = np.zeros(problem.hours)
+    for offer in offers:
+        owned += owned_gpus(offer, problem.hours)
+    names = {offer.id for offer in offers}
+    blocks = sorted((b for b in problem.blocks if b.offer in names), key=lambda b: b.id)
+    sold = [(offer, way) for offer in offers for way in offer.reservations]
+    if exact:
+        sold = _undominated(sold, problem.upfront_budget is not None)
+    peak = None
+    if exact:
+        peak = float(np.max(sum(most_at_once(groups[index]) for index in egress)))
+    return Pool(offers, egress, owned, tuple(sold), tuple(blocks), peak)
+
+
+def owned_gpus(offer: Offer, hours: int) -> Array:
+    """GPUs of the offer that are there already, per hour."""
+    there = np.zeros(hours)
+    for existing in offer.existing:
+        there[: existing.until_hour] += existing.gpus
+    return there
+
+
+def most_at_once(group: Group) -> Array:
+    """The most GPUs that the group can use in each hour: for work that waits, all its backlog."""
+    if group.firm:
+        return group.demand
+    released = np.cumsum(group.demand, axis=1)
+    most = released.copy()
+    gone = group.rules.window + 1
+    most[:, gone:] -= released[:, :-gone]
+    return most
+
+
+def _undominated(
+    sold: Sequence[tuple[Offer, Reservation]], limited: bool
+) -> list[tuple[Offer, Reservation]]:
+    """Reservations without those that others of the same pool replace at no more money."""
+    kept: list[tuple[Offer, Reservation]] = []
+    for offer, way in sorted(
+        sold, key=lambda s: (s[1].rate, s[1].upfront, s[0].gpus, s[0].id, s[1].id)
+    ):
+        if not any(
+            offer.gpus % rival.gpus == 0 and (not limited or cheap.upfront <= way.upfront)
+            for rival, cheap in kept
+        ):
+            kept.append((offer, way))
+    return sorted(kept, key=lambda s: (s[0].id, s[1].id))
+
+
+def _cells(
+    problem: Problem, groups: tuple[Group, ...], pools: tuple[Pool, ...], exact: bool
+) -> Cells:
+    count, hours = len(problem.scenarios), problem.hours
+    p = np.array([scenario.p for scenario in problem.scenarios])
+    if not exact or not all(group.firm for group in groups):
+        of = np.arange(count * hours).reshape(count, hours)
+    else:
+        apart = bool(problem.cvar and problem.cvar.weight > 0 and count > 1)
+        of = _equal_hours(_looks(problem, groups, pools, apart)).reshape(count, hours)
+    first = np.unique(of, return_index=True)[1]
+    scenario, hour = np.divmod(first, hours)
+    mean_hours = np.asarray(np.bincount(of.ravel(), np.repeat(p, hours)), dtype=float)
+    plain_hours = np.asarray(np.bincount(of.ravel()), dtype=float)
+    return Cells(of, scenario, hour, mean_hours, plain_hours)
+
+
+def _looks(
+    problem: Problem, groups: tuple[Group, ...], pools: tuple[Pool, ...], apart: bool
+) -> Array:
+    """One row for each (scenario, hour) with all that tells it from others."""
+    count, hours = len(problem.scenarios), problem.hours
+    columns = [group.demand.ravel() for group in groups]
+    hour = np.arange(hours)
+    for pool in pools:
+        columns.append(np.tile(pool.owned, count))
+        for block in pool.blocks:
+            inside = (hour >= block.start) & (hour < block.start + block.length)
+            columns.append(np.tile(inside.astype(float), count))
+    if apart or not columns:
+        columns.append(np.repeat(np.arange(count, dtype=float), hours))
+    return np.stack(columns, axis=1)
+
+
+def _equal_hours(looks: Array) -> npt.NDArray[np.intp]:
+    """The number of each row's set of equal rows, sets numbered in order of first appearance."""
+    _, first, inverse = np.unique(looks, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[inverse.ravel()]
+
+
+def most_instances(peak: float | None, gpus: int) -> int | None:
+    """The largest useful count of instances: enough for the peak alone.
+
+    >>> most_instances(20.0, 8), most_instances(None, 8)
+    (3, None)
+    """
+    return None if peak is None else math.ceil(peak / gpus - 1e-9)

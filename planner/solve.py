@@ -1,0 +1,93 @@
+"""Solves a problem: the cheapest plan with its status, bound and gap told truthfully."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from data.errors import UsageError
+from planner import outcome, solvers
+from planner.model.build import build
+from planner.model.dispatch import dispatch_of, plan_of
+from planner.model.objective import scale
+from planner.model.reductions import reduce
+
+if TYPE_CHECKING:
+    from planner.model.columns import Columns
+    from planner.outcome import Result
+    from planner.problem import Problem
+
+OPTIMAL, FEASIBLE, INFEASIBLE, NO_SOLUTION = "optimal", "feasible", "infeasible", "no_solution"
+_SAME = 1e-12  # relative; a bound so near is the objective itself
+_ROUNDING = 1e-9  # relative; sums of floats differ by so much in another order
+
+
+def solve(
+    problem: Problem,
+    *,
+    gap: float = 1e-4,
+    time_limit: float = 600.0,
+    solver: str = "highs",
+) -> Result:
+    """The best plan found for the problem within `time_limit` seconds, building included.
+
+    `optimal` only where the bound proves it within the relative `gap`. Raises UsageError for
+    settings out of range, SolveError where the solver cannot be run.
+    """
+    if not (math.isfinite(gap) and gap >= 0):
+        raise UsageError(f"the gap must be a number >= 0, is {gap}")
+    if not time_limit > 0:
+        raise UsageError(f"the time limit must be > 0 seconds, is {time_limit}")
+    begin = time.perf_counter()
+    reduced = reduce(problem)
+    if not reduced.groups:
+        return _nothing_needed(problem, solver, time.perf_counter() - begin)
+    made = build(reduced)
+    left = time_limit - (time.perf_counter() - begin)
+    run = solvers.run(made.lp, solver=solver, gap=gap, time_limit=left)
+    return _result(made, run, gap, begin)
+
+
+def _result(made: Columns, run: solvers.Run, gap: float, begin: float) -> Result:
+    # No cost is negative, so zero is a bound that needs no solver.
+    bound = max(0.0, (run.bound or 0.0) * scale(made))
+    if not run.has_solution:
+        status = INFEASIBLE if run.infeasible else NO_SOLUTION
+        seconds = time.perf_counter() - begin
+        return outcome.Result(status, None, bound, None, seconds, run.solver)
+    problem = made.reduced.problem
+    plan = plan_of(made)
+    dispatch = dispatch_of(made, plan)
+    costs = outcome.cost(problem, plan, dispatch)
+    objective = math.fsum(costs.values())
+    if bound > objective * (1 - _SAME):
+        bound = objective
+    distance = relative_gap(objective, bound)
+    return outcome.Result(
+        status=OPTIMAL if distance <= gap + _ROUNDING else FEASIBLE,
+        objective=objective,
+        bound=bound,
+        gap=distance,
+        seconds=time.perf_counter() - begin,
+        solver=run.solver,
+        plan=plan,
+        costs=costs,
+        dispatch=dispatch,
+    )
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """How far the objective may lie above the optimum, as a share of it.
+
+    >>> relative_gap(100.0, 99.0), relative_gap(0.0, 0.0)
+    (0.01, 0.0)
+    """
+    return (objective - bound) / abs(objective) if objective > bound else 0.0
+
+
+def _nothing_needed(problem: Problem, solver: str, seconds: float) -> Result:
+    plan = outcome.Plan()
+    dispatch = outcome.empty_dispatch()
+    costs = outcome.cost(problem, plan, dispatch)
+    return outcome.Result(OPTIMAL, 0.0, 0.0, 0.0, seconds, solver, plan, costs, dispatch)
