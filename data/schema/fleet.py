@@ -21,7 +21,7 @@ from data.schema.columns import (
 
 FLEET_HOURS = Table(
     "fleet_hours",
-    "One row per instance, hour, purchase option and state: billed GPU-hours with their state.",
+    "One row per instance, hour, way of paying, class, owner and state of billed GPU-hours.",
     (
         need("hour_start", TIME, "start of the hour", "UTC"),
         need("cloud", T, "cloud"),
@@ -43,14 +43,16 @@ FLEET_HOURS = Table(
         may("reason", T, "why this state: no_telemetry, no_reading, mig, unused_commitment …"),
         need("gpu_hours", H, "billed GPU-hours in this state", "GPU-h"),
         need("needed_gpu_hours", H, "of those, the hours plans must serve", "GPU-h"),
-        need("cost", M, "effective cost of those hours", "currency"),
+        may("cost", M, "effective cost of those hours; empty where no price is known", "currency"),
         need("currency", T, "ISO code"),
         need("stoppable", BOOL, "idle, on a wholly idle node that nothing commits"),
         may("committed_until", DATE, "end of the commitment that pays for it, where known"),
         need("estimated", BOOL, "spread from a coarser grain, or priced from the book"),
+        may("dataset", T, "layout of the bill that the hour comes from"),
+        may("delivery_id", T, "delivery that the hour comes from, the last by name if several"),
     ),
     key=("hour_start", "cloud", "account", "instance_id", "purchase_option", "commitment_id",
-         "state", "reason", "currency"),
+         "workload_class", "team", "user", "state", "reason", "currency"),
 )  # fmt: skip
 
 DEMAND = Table(

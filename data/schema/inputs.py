@@ -85,6 +85,8 @@ UTILIZATION = Table(
         may("team", T, "team"),
         may("power_watts", F, "power draw", "W", low=0),
         may("mig_uuid", T, "MIG instance, where the GPU is split"),
+        may("instance_type", T, "machine type, where no bill tells it"),
+        may("gpu_model", T, "GPU model, where no bill tells it"),
         need("export_id", T, "delivery the row came in"),
         need("source_row_no", I, "row in the delivery, from 1", low=1),
     ),
