@@ -169,9 +169,7 @@ def _calm(hour: int) -> list[Json]:
         bucket = "//storage.googleapis.com/projects/_/buckets/example-datasets"
         sku = "Download Worldwide Destinations"
         cost = Decimal("1.20") + Decimal("0.12") * (hour // 24 % 7)
-        rows.append(
-            _plain_row(hour, Plain(("Cloud Storage", "GCS"), sku, bucket, cost, 24, True))
-        )
+        rows.append(_plain_row(hour, Plain(("Cloud Storage", "GCS"), sku, bucket, cost, 24, True)))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Which machines the made fleet has: 100 H100s on three clouds, who owns them, how they are bought."""
+"""The machines of the made fleet: 100 H100s on three clouds, who owns them, how they are bought."""
 
 from __future__ import annotations
 
@@ -123,9 +123,7 @@ def list_price(machine: Machine) -> Decimal:
 
 def spot_price(machine: Machine) -> Decimal:
     """The spot price of the machine, dollars per instance-hour."""
-    return price(
-        machine.cloud, machine.region, machine.instance_type, "spot"
-    ).usd_per_instance_hour
+    return price(machine.cloud, machine.region, machine.instance_type, "spot").usd_per_instance_hour
 
 
 def fleet() -> tuple[Machine, ...]:
