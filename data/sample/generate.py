@@ -94,3 +94,7 @@ def _overrides() -> str:
         row["as_of"] = f"{hour_start(0):%Y-%m-%d}"
         rows.append(row)
     return writing.table(rows[0], rows)
+
+
+if __name__ == "__main__":
+    generate(FLEET)
