@@ -6,7 +6,7 @@ PARTS_BIN := .venv-parts/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-parts check format lint types layers bench fleet lock clean
+.PHONY: help install demo test test-parts check format lint types layers bench fleet docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ bench: install ## measure time and memory of loading and planning
 
 fleet: install ## make the bundled fleet's files again
 	$(BIN)/python -m data.sample.generate
+
+docs: install ## write docs/tables.md again from the table declarations
+	@$(BIN)/python -m data.docs > docs/tables.md
 
 lock: ## lock dependencies again from pyproject.toml (UPGRADE=1 takes newer versions)
 	PYTHON="$(PYTHON)" sh tools/lock.sh

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from data.frames import records
 from reports import numbers
-from reports.tables import Tables, rows
+from reports.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,7 +34,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 def report_markdown(plan: Plan, tables: Tables) -> str:
     """The report as Markdown, ending in one line feed; the same inputs give the same bytes."""
     summary = plan.summary
-    recommendations = rows(tables.recommendations)
+    recommendations = records(tables.recommendations)
     text = _environment().get_template("report.md.j2").render(
         plan=plan,
         summary=summary,
@@ -45,8 +46,8 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         idle_count=sum(tables.idle["state"].isin(["free", "idle_held"]).astype(int).tolist()),
         classes=_classes(summary),
         mix=_mix(summary),
-        commitments=rows(tables.commitments),
-        limits=rows(tables.limits),
+        commitments=records(tables.commitments),
+        limits=records(tables.limits),
         findings=_findings(tables),
         finding_counts=Counter(tables.quality["severity"].tolist()),
         prices=_prices(summary.rejected_prices),
@@ -163,8 +164,10 @@ def _mix(summary: Summary) -> dict[str, Any]:
 
 
 def _dearest_idle(tables: Tables) -> list[dict[str, Any]]:
-    idle = [row for row in rows(tables.idle) if row["state"] in ("free", "idle_held")]
-    idle.sort(key=lambda row: (row["currency"], -row["cost"], row["instance_id"], row["state"]))
+    idle = [row for row in records(tables.idle) if row["state"] in ("free", "idle_held")]
+    idle.sort(
+        key=lambda row: (row["currency"], -(row["cost"] or 0), row["instance_id"], row["state"])
+    )
     return idle[:MOST_IDLE_ROWS]
 
 
@@ -182,7 +185,7 @@ def _held_off(row: ClassRow) -> Decimal:
 
 
 def _findings(tables: Tables) -> list[dict[str, Any]]:
-    found = rows(tables.quality)
+    found = records(tables.quality)
     found.sort(key=lambda row: (_SEVERITIES.index(row["severity"]), row["check"], row["scope"]))
     return found[:MOST_ROWS]
 

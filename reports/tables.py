@@ -104,16 +104,6 @@ def read_tables(folder: Path) -> Tables:
     return Tables(*frames)
 
 
-def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The frame's rows as dicts of plain values, None where a value is missing."""
-    columns = {
-        str(name): [None if missing(value) else value for value in frame[name].tolist()]
-        for name in frame.columns
-    }
-    names = list(columns)
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
 def missing(value: object) -> bool:
     """Whether a cell holds no value: None, NaN, NaT or NA."""
     return value is None or value is pd.NA or value is pd.NaT or value != value

@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data import money
+from data.frames import records
 from reports import numbers
-from reports.tables import rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +124,7 @@ def _bill_sentence(plan: Plan) -> str:
 
 
 def _moves_text(plan: Plan, tables: Tables) -> str:
-    known = {row["id"]: row for row in rows(tables.recommendations)}
+    known = {row["id"]: row for row in records(tables.recommendations)}
     lines = []
     for number, id_ in enumerate((i for i in plan.summary.moves if i in known), start=1):
         row = known[id_]

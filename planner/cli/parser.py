@@ -60,26 +60,35 @@ def build_parser() -> argparse.ArgumentParser:
     demo = add("demo", "run the whole nightly job on the bundled, made fleet")
     _add_out(demo)
     init = add("init", "write a commented loadfactor.toml")
-    init.add_argument("--out", type=Path, metavar="FILE", default=Path("loadfactor.toml"))
+    init.add_argument(
+        "--out", type=Path, metavar="FILE", default=Path("loadfactor.toml"),
+        help="where to write it; default ./loadfactor.toml",
+    )  # fmt: skip
     load = add("load", "load export files or delivery folders from disk")
     load.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     load.add_argument("--dataset", metavar="NAME", help="overrule the guess of the layout")
     load.add_argument("--force", action="store_true", help="accept a delivery that shrinks a bill")
     totals = add("totals", "money and hours in the store")
     totals.add_argument(
-        "--by", type=_columns, metavar="COL,...", default=["source", "dataset", "billing_period"]
-    )
+        "--by", type=_columns, metavar="COL,...", default=["source", "dataset", "billing_period"],
+        help="columns to sum by; default source,dataset,billing_period",
+    )  # fmt: skip
     add("check", "data quality: gaps, duplicates, late tail, billed against measured hours")
     idle = add("idle", "busy, idle-held, free and unknown GPU-hours and dollars, with alerts")
-    idle.add_argument("--by", type=_columns, metavar="COL,...", default=["cloud", "workload_class"])
+    idle.add_argument(
+        "--by", type=_columns, metavar="COL,...", default=["cloud", "workload_class"],
+        help="columns to sum by; default cloud,workload_class",
+    )  # fmt: skip
     _add_out(add("plan", "forecast, optimise, recommend; write the output folder"))
     report = add("report", "render a past plan again without solving")
     report.add_argument("folder", type=Path, metavar="DIR")
     solve = add("solve", "the optimiser alone, on a problem file")
     solve.add_argument("problem", type=Path, metavar="PROBLEM.json")
     solve.add_argument("--gap", type=float, default=1e-4, help="relative gap to prove")
-    solve.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS")
-    solve.add_argument("--solver", choices=["highs", "cbc"], default="highs")
+    solve.add_argument(
+        "--time-limit", type=float, default=600.0, metavar="SECONDS", help="default 600"
+    )
+    solve.add_argument("--solver", choices=["highs", "cbc"], default="highs", help="default highs")
     add("prices", "the price book after its checks, with what was rejected and why")
     add("commitments", "what is owned: committed, used, unused, and when it ends")
     _add_out(add("nightly", "load the sources, check, idle, plan and report, as named steps"))

@@ -91,6 +91,15 @@ def test_without_billing_the_report_says_that_hours_are_priced_from_the_book():
     assert "priced from the price book" in text
 
 
+def test_an_idle_row_without_a_price_stands_last_and_shows_no_amount():
+    night = tables()
+    unpriced = night.idle.assign(cost=[None, money("300"), money("200")])
+    text = report_markdown(plan(), dataclasses.replace(night, idle=unpriced))
+    (priced, without) = re.findall(r"^\| (?:commitment:cud-7|i-0a) \|.*$", text, re.MULTILINE)
+    assert priced.startswith("| commitment:cud-7 |")
+    assert "| 250 | - | $400 |" in without
+
+
 def rejected(count: int) -> tuple[RejectedPrice, ...]:
     return tuple(
         RejectedPrice("aws", f"r-{n}", "p5.48xlarge", "spot", Decimal(1), "2026-07-01", "rejected",

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import DataError
-from data.frames import conform, empty
+from data.frames import conform, empty, records
 from data.schema import QUALITY, RECOMMENDATIONS
 from data.schema.columns import BOOL, DATE, TIME, F, M, T, Table, may, need
-from reports.tables import FILES, csv_text, read_csv, read_tables, rows
+from reports.tables import FILES, csv_text, read_csv, read_tables
 from tests.reports.night import tables
 
 # The header lines that users' scripts rely on, written out and never derived.
@@ -121,7 +121,7 @@ def test_every_number_comes_back_as_it_was(tmp_path_factory, cells):
     frame = mixed(name=["x"] * len(cells), cost=costs, share=shares, flag=flags)
     path = tmp_path_factory.mktemp("csv") / "mixed.csv"
     path.write_bytes(csv_text(frame, MIXED).encode())
-    back = rows(read_csv(path, MIXED))
+    back = records(read_csv(path, MIXED))
     assert [(row["cost"], row["share"], row["flag"]) for row in back] == cells
 
 
