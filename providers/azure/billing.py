@@ -14,7 +14,7 @@ from providers.azure import dates, meters
 from providers.azure.columns import NAMES, by_meaning, check_columns
 from providers.azure.views import RowFacts, View, named_view, view_of_rows
 from providers.contract import Normalised
-from providers.files.expressions import MONEY, TIME, UNKNOWN, exact, lookup
+from providers.files.expressions import MONEY, TIME, UNKNOWN, lookup
 from providers.files.nested import object_or_raw
 from providers.files.quantities import null_money, product, zero_money
 
@@ -57,9 +57,9 @@ def _row_facts(rows: Any) -> RowFacts:
     option = meters.purchase_option(rows)
     kind = meters.charge(rows)
     committed = option.isin(_COMMITMENTS)
-    free = exact(rows.cost) == 0
+    free = rows.cost == 0
     marketplace = rows.publisher_type.lower().fill_null("") == "marketplace"
-    used = exact(rows.quantity) != 0
+    used = rows.quantity != 0
     counts = rows.aggregate(
         purchases=(kind.isin(["purchase", "refund"]) & ~marketplace).sum(),
         covered_at_no_cost=(committed & (kind == "usage") & free & used).sum(),
@@ -104,7 +104,7 @@ def _select(rows: Any, days: dict[str, Any], view: View, context: DeliveryContex
         instance_type=meters.instance_type(rows),
         sku=rows.meter_id,
         sku_description=ibis.coalesce(rows["product"], rows.meter_name),
-        usage_qty=exact(rows.quantity),
+        usage_qty=rows.quantity,
         usage_unit=rows.unit_of_measure,
         instance_hours=meters.instance_hours(rows),
         gpu_hours=ibis.null(MONEY),
@@ -113,12 +113,13 @@ def _select(rows: Any, days: dict[str, Any], view: View, context: DeliveryContex
         commitment_status=ibis.cases((unused, "unused"), (covered, "used")),
         capacity_reservation_id=meters.capacity_reservation(rows),
         list_cost=_list_cost(rows, option),
-        billed_cost=exact(rows.cost) if view.has_billed else null_money(),
+        billed_cost=rows.cost if view.has_billed else null_money(),
         effective_cost=_effective_cost(rows, option) if view.has_effective else null_money(),
         currency=ibis.coalesce(rows.currency.upper(), UNKNOWN),
         charge_type=meters.charge_type(rows),
         is_correction=rows.previous_invoice.notnull(),
         tags=_tags(rows),
+        invoice_id=rows.invoice,
         source_row_no=rows.source_row_no,
     )
 
@@ -126,7 +127,7 @@ def _select(rows: Any, days: dict[str, Any], view: View, context: DeliveryContex
 def _effective_cost(rows: Any, option: Any) -> Any:
     """Cost, but 0 on the purchase or refund of a commitment, whose cost stands on its usage."""
     purchase = meters.charge(rows).isin(["purchase", "refund"]) & option.isin(_COMMITMENTS)
-    return purchase.ifelse(zero_money(), exact(rows.cost))
+    return purchase.ifelse(zero_money(), rows.cost)
 
 
 def _list_cost(rows: Any, option: Any) -> Any:
@@ -135,12 +136,10 @@ def _list_cost(rows: Any, option: Any) -> Any:
     A price of 0 on a row that costs something, or that a commitment covers, is unknown: null. So
     is a price in another currency than the bill's.
     """
-    priced = product(exact(rows.payg_price), exact(rows.quantity))
+    priced = product(rows.payg_price, rows.quantity)
     foreign = rows.pricing_currency.upper() != rows.currency.upper()
-    stated = ibis.coalesce(
-        exact(rows.payg_cost), foreign.fill_null(False).ifelse(null_money(), priced)
-    )
-    unknown = (stated == 0) & (option.isin(_COMMITMENTS) | (exact(rows.cost) != 0))
+    stated = ibis.coalesce(rows.payg_cost, foreign.fill_null(False).ifelse(null_money(), priced))
+    unknown = (stated == 0) & (option.isin(_COMMITMENTS) | (rows.cost != 0))
     return unknown.ifelse(null_money(), stated)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from data.errors import DataError, Problem
-from providers.files.expressions import first_text, lookup
+from providers.files.expressions import exact, first_text, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +50,10 @@ NAMES: dict[str, tuple[str, ...]] = {
     "reservation_id": ("reservationid",),
     "benefit_id": ("benefitid",),
     "product_order_id": ("productorderid",),
+    "invoice": ("invoiceid", "invoicenumber"),
     "previous_invoice": ("previousinvoiceid",),
 }
+AMOUNTS = ("cost", "quantity", "payg_cost", "payg_price")
 REQUIRED = ("date", "cost", "quantity", "unit_of_measure", "meter_category", "subscription")
 
 
@@ -78,9 +80,15 @@ def check_columns(columns: Sequence[str]) -> None:
 
 
 def by_meaning(raw: Any) -> Any:
-    """The raw rows under the names of NAMES, as trimmed texts, with `source_row_no`."""
+    """The raw rows under the names of NAMES, with `source_row_no`: texts, and exact AMOUNTS.
+
+    Each amount is cast in every row, whichever rule reads it: what is no number fails.
+    """
     cells = {meaning: _trimmed(first_text(raw, *names)) for meaning, names in NAMES.items()}
-    return raw.select("source_row_no", **cells)
+    cells.update({name: exact(cells[name]) for name in AMOUNTS})
+    # An impure column keeps Ibis from folding the casts into the branches that use them, where a
+    # NaN in an unused branch would pass. It is read by nobody, so never computed.
+    return raw.select("source_row_no", **cells, barrier=ibis.random())
 
 
 def _trimmed(text: Any) -> Any:

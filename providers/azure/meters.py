@@ -112,7 +112,7 @@ def instance_hours(rows: Any) -> Any:
     block = rows.unit_of_measure.re_extract(_HOURS, 1)
     block = (block == "").ifelse("1", block)
     counted = is_compute_meter(rows) & (charge(rows) == "usage") & ~is_unused(rows)
-    hours = product(exact(rows.quantity), exact(counted.ifelse(block, "1")))
+    hours = product(rows.quantity, exact(counted.ifelse(block, "1")))
     return counted.ifelse(hours, ibis.null(hours.type()))
 
 

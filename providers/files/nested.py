@@ -24,9 +24,9 @@ def valid_json(text: Any) -> Any:
 
 
 def value_at(text: Any, *keys: str) -> Any:
-    """The text of the value under nested keys: null where it, or valid JSON, is missing."""
+    """The text of the value under nested keys: null where it is missing."""
     path = "$" + "".join(f'."{key}"' for key in keys)
-    return json_text(valid_json(text), path).strip().nullif("").nullif("null")
+    return json_text(text, path).strip().nullif("").nullif("null")
 
 
 def objects(text: Any, fields: tuple[str, ...]) -> Any:
@@ -50,3 +50,34 @@ def object_or_raw(text: Any) -> Any:
     """The text as it is where it is JSON; else an object that keeps it under the key `_raw`."""
     kept = ibis.literal('{"_raw": ') + to_json(text) + "}"
     return is_json(text).ifelse(text, kept)
+
+
+# A text stands between a structural sign and a structural sign; \x01 and \x02 are never in cells.
+_OPENS, _CLOSES = r"([\[{,:]\s*)", r"(\s*[\]},:])"
+_PYTHON_STEPS = (
+    (r"Decimal\('([^']*)'\)", r"'\1'"),
+    (r"\\x([0-9a-f]{2})", r"\\u00\1"),
+    (r"\\'", "\x02"),
+    (_OPENS + '"', "\\1\x01"),
+    ('"' + _CLOSES, "\x01\\1"),
+    ('"', r"\\" + '"'),
+    (_OPENS + "'", r'\1"'),
+    ("'" + _CLOSES, r'"\1'),
+    ("\x01", '"'),
+    ("\x02", "'"),
+    (r"(:\s*)None" + _CLOSES, r"\1null\2"),
+    (r"(:\s*)(?:True)" + _CLOSES, r"\1true\2"),
+    (r"(:\s*)(?:False)" + _CLOSES, r"\1false\2"),
+)
+
+
+def from_python(text: Any) -> Any:
+    """The text as JSON: as it is where it is JSON, else read as what Python prints.
+
+    Flattened exports write lists as Python does (`[{'key': 'a', 'value': None}]`). The result is
+    to be checked with `is_json`: a text in neither form stays broken.
+    """
+    read = text
+    for pattern, replacement in _PYTHON_STEPS:
+        read = read.re_replace(pattern, replacement)
+    return is_json(text).ifelse(text, read)

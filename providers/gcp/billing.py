@@ -1,0 +1,192 @@
+"""GCP billing exports in normal form: standard and detailed, nested or flattened.
+
+Billed and effective cost are both cost + credits: the fee of a resource commitment stays on its
+own rows, beside the credits that it earns on usage, so that each dollar is counted once and the
+totals are net cost. Promotions and reseller margins are payments, and stay in both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from data.errors import DataError, Problem
+from providers.contract import Normalised
+from providers.files.expressions import UNKNOWN, concat_ws, month_of, to_json, utc
+from providers.files.nested import is_json, object_or_raw, objects
+from providers.files.quantities import null_money, product
+from providers.gcp import skus
+from providers.gcp.columns import by_field, check_columns, has_field
+from providers.gcp.credits import covers_half, is_partial, with_credits
+
+if TYPE_CHECKING:
+    from providers.contract import DeliveryContext
+
+_MOST_SHOWN = 5
+_DEFAULT_MODEL = "default"
+_COST_TYPES = {
+    "regular": "usage",
+    "usage": "usage",
+    "tax": "tax",
+    "adjustment": "adjustment",
+    "roundingerror": "adjustment",
+    "credit": "credit",
+    "refund": "refund",
+}
+
+
+def normalise(raw: ibis.Table, context: DeliveryContext) -> Normalised:
+    """Rows in normal form. Raises DataError for missing columns and for unreadable credits."""
+    check_columns(context.columns)
+    rows = with_credits(by_field(raw))
+    rows = rows.mutate(
+        machine=skus.system_label(rows, "machine_spec"),
+        unused=(skus.system_label(rows, "is_unused_reservation").lower() == "true")
+        .fill_null(False),
+        reservation=skus.system_label(rows, "reservation_name"),
+        barrier=ibis.random(),
+    )  # fmt: skip
+    warnings = _warnings(rows, context)
+    return Normalised(_select(rows, context), warnings)
+
+
+def _warnings(rows: Any, context: DeliveryContext) -> tuple[str, ...]:
+    committed = rows.cud_credit + rows.spend_credit
+    gpu = skus.is_gpu(rows)
+    hours = skus.gpu_hours(rows, ~rows.unused)
+    counts = rows.aggregate(
+        faults=rows.credit_fault.sum(),
+        fees=(skus.is_fee(rows) & ~skus.is_spend_fee(rows)).sum(),
+        partial=(~skus.is_fee(rows) & is_partial(rows.cost, committed)).sum(),
+        payments=(gpu & (rows.payment != 0)).sum(),
+        unmeasured=(gpu & ~rows.unused & (rows.cost != 0) & hours.isnull()).sum(),
+    )
+    found = counts.to_pyarrow().to_pylist()[0]
+    if found["faults"]:
+        raise DataError("GCP billing export: credits that cannot be read", _credit_faults(rows))
+    texts = {
+        "fees": "commitment fee not apportioned: {} fee rows keep their cost, and the usage they"
+        " cover shows only what its credits leave",
+        "partial": "{} rows are covered in part by a commitment: each counts whole as reserved"
+        " where its credit pays at least half, else as on demand",
+        "payments": "{} GPU rows carry a promotion or reseller margin: their effective cost is"
+        " below their price",
+        "unmeasured": "{} GPU rows are in units that are no hours: their GPU-hours are unknown",
+    }
+    warnings = [text.format(found[name]) for name, text in texts.items() if found[name]]
+    if not has_field(context.columns, "currency"):
+        warnings.insert(0, "no currency column: amounts are of currency 'unknown'")
+    return tuple(warnings)
+
+
+def _credit_faults(rows: Any) -> list[Problem]:
+    wrong = rows.filter(rows.credit_fault).order_by("source_row_no").limit(_MOST_SHOWN)
+    cells = wrong.select("source_row_no", "credits").to_pyarrow().to_pylist()
+    remedy = "a list of credits, each with an amount that is a number"
+    return [
+        Problem(f"row {cell['source_row_no']}, credits", f"unreadable: {cell['credits']}", remedy)
+        for cell in cells
+    ]
+
+
+def _select(rows: Any, context: DeliveryContext) -> Any:
+    net = rows.cost + rows.credit
+    hours = skus.gpu_hours(rows, ~rows.unused)
+    option = _purchase_option(rows)
+    start = utc(rows.start)
+    stated = ibis.literal(context.manifest_period, type="string")
+    units = ibis.coalesce(rows.priced_amount, rows.amount)
+    in_pricing_units = rows.priced_amount.notnull()
+    return rows.select(
+        source=ibis.literal("gcp"),
+        billing_account=ibis.coalesce(rows.billing_account, UNKNOWN),
+        account=rows.project,
+        region=ibis.coalesce(rows.region, rows.location).lower(),
+        zone=rows.zone,
+        period_start=start,
+        period_end=utc(rows.end),
+        billing_period=ibis.coalesce(month_of(rows.month), stated, start.strftime("%Y-%m")),
+        resource_id=ibis.coalesce(rows.global_name, rows.resource_name),
+        resource_name=rows.resource_name,
+        service=ibis.coalesce(rows.service, rows.service_id),
+        managed_service=skus.is_managed(rows),
+        instance_type=rows.machine,
+        sku=rows.sku,
+        sku_description=rows.sku_text,
+        usage_qty=units,
+        usage_unit=in_pricing_units.ifelse(rows.priced_unit, rows.unit),
+        instance_hours=skus.instance_hours(hours, rows.machine),
+        gpu_hours=hours,
+        purchase_option=option,
+        commitment_id=option.isin(["reserved", "savings_plan"])
+        .ifelse(rows.subscription, ibis.null("string")),
+        commitment_status=_commitment_status(rows, option),
+        capacity_reservation_id=rows.reservation,
+        list_cost=_list_cost(rows),
+        billed_cost=net,
+        effective_cost=net,
+        currency=ibis.coalesce(rows.currency.upper(), UNKNOWN),
+        charge_type=_charge_type(rows),
+        is_correction=rows.adjustment.notnull() | (_cost_type(rows) == "adjustment"),
+        tags=_tags(rows),
+        source_row_no=rows.source_row_no,
+    )  # fmt: skip
+
+
+def _purchase_option(rows: Any) -> Any:
+    """How the row was bought; a row covered in part counts whole, by its larger part."""
+    own_model = rows.model.lower().fill_null(rows.model_id.lower()).fill_null(_DEFAULT_MODEL)
+    return ibis.cases(
+        (skus.is_spot(rows), "spot"),
+        (skus.is_spend_fee(rows), "savings_plan"),
+        (skus.is_fee(rows), "reserved"),
+        (skus.is_block(rows), "capacity_block"),
+        (covers_half(rows.cost, rows.cud_credit), "reserved"),
+        (own_model != _DEFAULT_MODEL, "savings_plan"),
+        (covers_half(rows.cost, rows.spend_credit), "savings_plan"),
+        else_="on_demand",
+    )
+
+
+def _commitment_status(rows: Any, option: Any) -> Any:
+    """Unused: an empty reservation, or what the offset leaves of a spend commitment's fee."""
+    left_over = skus.is_fee(rows) & (rows.offset != 0)
+    covered = option.isin(["reserved", "savings_plan"]) & ~skus.is_fee(rows)
+    return ibis.cases((rows.unused | left_over, "unused"), (covered, "used"))
+
+
+def _cost_type(rows: Any) -> Any:
+    return rows.cost_type.lower().re_replace(r"[\s_]+", "").fill_null("regular")
+
+
+def _charge_type(rows: Any) -> Any:
+    """The kind of the row; a correction of usage restates usage and stays `usage`."""
+    kind = _cost_type(rows)
+    restated = (kind == "adjustment") & rows.adjustment_type.upper().endswith("_CORRECTION")
+    regular = (kind == "regular") | restated.fill_null(False)
+    stated = kind.substitute(_COST_TYPES, else_="other")
+    return ibis.cases((regular & skus.is_fee(rows), "fee"), (regular, "usage"), else_=stated)
+
+
+def _list_cost(rows: Any) -> Any:
+    """cost_at_list, else list price x priced units; null where neither is stated."""
+    single = rows.priced_quantity.isnull() | (rows.priced_quantity == 1)
+    priced = product(rows.list_price, rows.priced_amount)
+    return ibis.coalesce(rows.cost_at_list, single.ifelse(priced, null_money()))
+
+
+def _tags(rows: Any) -> Any:
+    """Labels and resource tags as one JSON object; a broken text is kept under `_raw`."""
+    joined = concat_ws(", ", _pairs(rows.labels), _pairs(rows.tags)).nullif("")
+    made = ibis.literal("{") + joined + "}"
+    broken = rows.labels.notnull() & ~(is_json(rows.labels) & rows.labels.startswith("["))
+    return ibis.coalesce(broken, False).ifelse(object_or_raw(rows.labels), made)
+
+
+def _pairs(text: Any) -> Any:
+    items = objects(text, ("key", "value")).filter(lambda label: label["key"].notnull())
+    written = items.map(
+        lambda label: to_json(label["key"]) + ": " + to_json(label["value"].fill_null(""))
+    )
+    return written.join(", ").nullif("")

@@ -1,0 +1,100 @@
+"""What the SKU text of a GCP row says: a GPU, a commitment fee, and how it was bought.
+
+Texts: the SKU names of A3 machines and of commitments (Cyclenerd price mapping, Google SKU
+pages, read 2026-11), matched in any case. One VM is billed in several SKUs; only its GPU SKU
+counts GPU-hours.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import ibis
+
+from data.catalogue import shapes
+from providers.files.expressions import MONEY
+from providers.files.nested import objects
+from providers.files.quantities import quotient
+
+COMPUTE_ENGINE = "6F81-5844-456A"
+_SECONDS_PER_HOUR = 3600
+_FEE = r"(?i)^\s*commitment\b"
+_SPOT = r"(?i)\b(spot|preemptible)\b"
+_BLOCK = r"(?i)\bcalendar mode\b|^\s*reserved\b"
+_GPU = r"(?i)\bgpus?\b"
+_NO_GPU_TIME = r"(?i)management fee|licen[cs]e|virtual workstation|\bvgpu\b"
+_MANAGED = r"(?i)\b(vertex ai|ai platform|vertex)\b"
+
+
+def is_fee(rows: Any) -> Any:
+    """Whether the row is the fee of a commitment, paid whether the resource is used or not."""
+    return _text(rows).re_search(_FEE)
+
+
+def is_spend_fee(rows: Any) -> Any:
+    """Whether the fee is that of a commitment to spend."""
+    return is_fee(rows) & _text(rows).lower().contains("dollar")
+
+
+def is_spot(rows: Any) -> Any:
+    """Whether the SKU is that of spot or preemptible machines."""
+    return _text(rows).re_search(_SPOT)
+
+
+def is_block(rows: Any) -> Any:
+    """Whether the SKU is that of a reservation in calendar mode."""
+    return _text(rows).re_search(_BLOCK)
+
+
+def is_gpu(rows: Any) -> Any:
+    """Whether the SKU counts GPUs; fees, licences and management fees do not."""
+    text = _text(rows)
+    return text.re_search(_GPU) & ~text.re_search(_NO_GPU_TIME) & ~is_fee(rows)
+
+
+def is_managed(rows: Any) -> Any:
+    """Whether the row is of Vertex AI, or of GPUs that another service than Compute Engine runs."""
+    compute = (rows.service_id == COMPUTE_ENGINE) | (rows.service.lower() == "compute engine")
+    elsewhere = is_gpu(rows) & ~compute.fill_null(False)
+    return rows.service.fill_null("").re_search(_MANAGED) | elsewhere
+
+
+def system_label(rows: Any, key: str) -> Any:
+    """The value of a system label of Compute Engine, or null."""
+    items = objects(rows.system, ("key", "value"))
+    chosen = items.filter(lambda label: label["key"] == f"compute.googleapis.com/{key}")
+    return chosen.map(lambda label: label["value"]).join("").nullif("")
+
+
+def gpu_hours(rows: Any, used: Any) -> Any:
+    """GPU-hours of a GPU SKU in use: priced units that are hours, else seconds / 3600; else null.
+
+    `used` is false on the unused part of a reservation, which has cost and no hours.
+    """
+    hourly = rows.priced_unit.lower().isin(["hour", "hours", "h"])
+    secondly = rows.unit.lower().isin(["second", "seconds", "s"])
+    seconds = quotient(rows.amount, ibis.literal(_SECONDS_PER_HOUR))
+    return ibis.cases(
+        (~(is_gpu(rows) & used), ibis.null(MONEY)),
+        (hourly & rows.priced_amount.notnull(), rows.priced_amount),
+        (secondly, seconds),
+        else_=ibis.null(MONEY),
+    )
+
+
+def instance_hours(hours: Any, machine: Any) -> Any:
+    """GPU-hours over the GPUs of the machine type; null where the type has no fixed GPUs."""
+    gpus = machine.lower().substitute(_gpus_by_type(), else_=ibis.null("string"))
+    return quotient(hours, gpus.cast("int64"))
+
+
+def _text(rows: Any) -> Any:
+    return rows.sku_text.fill_null("")
+
+
+@lru_cache(maxsize=1)
+def _gpus_by_type() -> dict[str, str]:
+    table = shapes()
+    pairs = table.loc[table["cloud"] == "gcp", ["instance_type", "gpus"]]
+    return {str(name).lower(): str(gpus) for name, gpus in pairs.itertuples(index=False)}
