@@ -20,20 +20,19 @@ HOUR_SECONDS = 3600
 _PLACES = Decimal(1).scaleb(-10)
 
 
-def gz(path: Path, text: str) -> int:
-    """Bytes written: the text compressed, with no time and no name in the header."""
+def gz(path: Path, text: str) -> None:
+    """Writes the text compressed, with no time and no name in the header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=packed, mtime=0) as file:
         file.write(text.encode("utf-8"))
     path.write_bytes(packed.getvalue())
-    return len(packed.getvalue())
 
 
-def plain(path: Path, text: str) -> None:
-    """Writes the text as UTF-8 with bare newlines."""
+def plain(path: Path, text: str) -> int:
+    """Bytes written: the text as UTF-8 with bare newlines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode("utf-8"))
+    return path.write_bytes(text.encode("utf-8"))
 
 
 def document(path: Path, content: object) -> None:
