@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from data import engines
+from data.engines import quoted
 from data.errors import Problem, StoreError
 from data.schema import TABLES, Table
 
@@ -56,12 +55,13 @@ def active_rows(folder: Path, catalogue: Catalogue, table: Table, connection: An
         selects.append(f"SELECT {columns} FROM {_files(whole)}")
     if parted:
         active = f"{view}_active"
-        names = ("unit", "export_id")
-        arrays = [pa.array(list(values), pa.string()) for values in zip(*pairs, strict=True)]
-        connection.create_table(active, pa.table(dict(zip(names, arrays, strict=True))))
+        listed = ", ".join(f"({quoted(unit)}, {quoted(delivery)})" for unit, delivery in pairs)
+        engines.run(
+            connection,
+            f'CREATE TABLE "{active}" AS SELECT * FROM (VALUES {listed}) AS _ (unit, export_id)',
+        )
         selects.append(
-            f"SELECT {columns} FROM {_files(parted)} WHERE (unit, export_id) IN "
-            f'(SELECT (unit, export_id) FROM "{active}")'
+            f'SELECT {columns} FROM {_files(parted)} SEMI JOIN "{active}" USING (unit, export_id)'
         )
     if not selects:
         nulls = ", ".join(
