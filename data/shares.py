@@ -1,8 +1,8 @@
 """Dividing exact amounts inside the engine: the parts always add up to the whole, digit by digit.
 
-The only product that is taken on stored money or hours in a query. An amount of at most 10 places
-is multiplied by a share of at most 16 places, and the part is rounded at 10 places, half away
-from zero. The largest part takes what rounding leaves over.
+The only products that are taken on stored money or hours in a query. An amount of at most 10
+places is multiplied by a share of at most 16 places, and the part is rounded at 10 places, half
+away from zero. The largest part takes what rounding leaves over.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ EXACT = f"decimal({PRECISION}, {SCALE})"
 PART_PLACES = 10
 SHARE_PLACES = 16
 _PART = f"decimal({PRECISION}, {PART_PLACES})"
+_COUNT = "decimal(9, 0)"
 _SHARE = f"decimal({SHARE_PLACES + 2}, {SHARE_PLACES})"
 
 
@@ -31,6 +32,16 @@ def _multiply(amount: Any, share: Any) -> Any:
 def scaled(amount: Any, share: Any) -> Any:
     """The amount times the share (0 to 1, a float), exact after rounding both as stated above."""
     return _multiply(amount.cast(_PART), share.cast(_SHARE)).round(PART_PLACES).cast(EXACT)
+
+
+@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _COUNT), EXACT))
+def _multiply_count(amount: Any, count: Any) -> Any:
+    """The exact product of an amount and a whole number."""
+
+
+def times(amount: Any, count: Any) -> Any:
+    """The amount, rounded at 10 places, times a whole number; exact."""
+    return _multiply_count(amount.cast(_PART), count.cast(_COUNT)).cast(EXACT)
 
 
 def split(

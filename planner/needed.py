@@ -18,16 +18,10 @@ def with_needed(states: Any) -> Any:
     0, is needed while 60 k < `idle_after_minutes`; a gap or any other state ends the run. Free
     hours are never needed.
     """
-    same = ibis.window(
-        group_by=["node_id", "gpu_uuid", "state"], order_by="hour", preceding=None, following=0
-    )
-    runs = states.mutate(run=states.hour - ibis.row_number().over(same))
-    within = ibis.window(
-        group_by=["node_id", "gpu_uuid", "state", "run"],
-        order_by="hour",
-        preceding=None,
-        following=0,
-    )
+    same = ibis.window(group_by=["node_id", "gpu_uuid", "state"], order_by="hour")
+    ranked = states.mutate(place=ibis.row_number().over(same))
+    runs = ranked.mutate(run=ranked.hour - ranked.place).drop("place")
+    within = ibis.window(group_by=["node_id", "gpu_uuid", "state", "run"], order_by="hour")
     placed = runs.mutate(pause_hours=ibis.row_number().over(within)).drop("run")
     return placed.mutate(
         is_needed=ibis.cases(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.scratch import Scratch
+    from planner.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,11 @@ class Thresholds:
     `busy_util_percent` (percent of the hour with a kernel running): more is busy, this or less is
     not. The default 5 lets the periodic kernels of monitoring and health checks pass as idle,
     while the lightest serving replica lies above it.
-    `busy_sm_active` (share of multiprocessors active): more is busy. Default 0.02: a kernel that
-    runs 5% of the time on two fifths of the multiprocessors.
-    `memory_held_share`: more GPU memory in use than this is held by somebody. Default 0.02, which
-    is 1.6 GiB of an 80 GiB card: the driver's reserve and a monitoring context lie below it, a
-    CUDA context with any model above it.
+    `busy_sm_active` (share of multiprocessors active): more is busy. Default 0.05: a kernel that
+    fills the card 5% of the time.
+    `memory_held_share`: more GPU memory in use than this is held by somebody. Default 0.03, which
+    is 2.4 GiB of an 80 GiB card: the driver's reserve and a bare CUDA context lie below it, any
+    loaded model above it.
     `contradicting_watts`: power draw at which "no kernel ran" is not believed. Default 250 W; an
     idle H100 draws about 70 W. None switches the check off.
     `idle_after_minutes`: an idle-held GPU is needed for so long, then no more. Default 30: with
@@ -36,12 +37,13 @@ class Thresholds:
     """
 
     busy_util_percent: float = 5.0
-    busy_sm_active: float = 0.02
-    memory_held_share: float = 0.02
+    busy_sm_active: float = 0.05
+    memory_held_share: float = 0.03
     contradicting_watts: float | None = 250.0
     idle_after_minutes: float = 30.0
 
 
+UNCLASSIFIED = "unclassified"
 DEFAULT_THRESHOLDS = Thresholds()
 
 # Verdicts on one reading, ordered so that the largest of several parts of a GPU-hour (pods that
@@ -67,6 +69,21 @@ READINGS = (
 )  # fmt: skip
 
 
+def thresholds_of(settings: Settings) -> dict[str, Thresholds]:
+    """The thresholds of every class; '' holds those of classes that no rule describes."""
+    plain = settings.thresholds
+    found = {}
+    for name in ("", *settings.class_names):
+        one = settings.workload_class(name or UNCLASSIFIED)
+        stated = [one.busy_util_percent, one.busy_sm_active, one.memory_held_share]
+        general = [plain.busy_util_percent, plain.busy_sm_active, plain.memory_held_share]
+        util, active, held = (
+            usual if own is None else own for own, usual in zip(stated, general, strict=True)
+        )
+        found[name] = Thresholds(util, active, held, idle_after_minutes=one.idle_after_minutes)
+    return found
+
+
 def threshold_table(thresholds: Mapping[str, Thresholds], tables: Scratch) -> Any:
     """Table of thresholds, one row a class; the class '' holds the default."""
     rows = {"": DEFAULT_THRESHOLDS, **thresholds}
@@ -88,7 +105,7 @@ def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
     parts = judged.group_by(part).aggregate(
         verdicts=judged.verdict.nunique(where=speaking),
         verdict=judged.verdict.max(where=speaking),
-        workload_class=judged.workload_class.max(),
+        workload_class=main_class(judged),
         idle_after_minutes=judged.idle_after_minutes.max(),
         team=judged.team.max(),
         user=judged.user.max(),
@@ -104,7 +121,7 @@ def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
     )
     whole = parts.group_by(["node_id", "hour", "gpu_uuid"]).aggregate(
         verdict=parts.verdict.max(),
-        workload_class=parts.workload_class.max(),
+        workload_class=main_class(parts),
         idle_after_minutes=parts.idle_after_minutes.max(),
         team=parts.team.max(),
         user=parts.user.max(),
@@ -114,6 +131,12 @@ def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
         state=ibis.cases(*((whole.verdict == v, state) for v, (state, _) in _STATES.items())),
         reason=ibis.cases(*((whole.verdict == v, why) for v, (_, why) in _STATES.items())),
     ).drop("verdict")
+
+
+def main_class(rows: Any, where: Any = True) -> Any:
+    """The class of a group of rows: the last by name that a rule gave, else 'unclassified'."""
+    named = rows.workload_class.max(where=(rows.workload_class != UNCLASSIFIED) & where)
+    return ibis.coalesce(named, UNCLASSIFIED)
 
 
 def _with_thresholds(readings: Any, thresholds: Any) -> Any:

@@ -58,8 +58,8 @@ class Inputs(Section):
 class Thresholds(Section):
     """What a GPU must show to count as busy, or as held.
 
-    Busy: kernels ran for at least `busy_util_percent` of the hour, or at least `busy_sm_active`
-    of the multiprocessors were at work. Held: a process sits on the GPU, or at least
+    Busy: kernels ran for more than `busy_util_percent` of the hour, or more than `busy_sm_active`
+    of the multiprocessors were at work. Held: a process sits on the GPU, or more than
     `memory_held_share` of its memory is taken (a bare CUDA context of about 0.5 GiB is 0.6 % of
     80 GiB; a loaded model is far above 3 %). `max_bad_row_share`: more bad telemetry rows than
     this stop the run.

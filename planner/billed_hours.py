@@ -1,0 +1,229 @@
+"""Billed GPU-hours and their money: charges brought to hours, one row per way of paying.
+
+The cost of an instance-hour is every usage charge of its resource in that hour, so that the core,
+memory and disk rows of a cloud that bills them apart are in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from data.shares import EXACT, split
+from planner.states import main_class
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from planner.scratch import Scratch
+
+# A charge longer than this is not daily but monthly or coarser.
+_DAY_SECONDS = 86_400
+_ATTRIBUTES = (
+    "gpu_count", "instance_type", "gpu_model", "dataset", "delivery_id", "region",
+)  # fmt: skip
+_WAY = ("option", "commitment", "currency")
+_MONEY = ("gpu_hours", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Hours since 1970, `[first, end)`."""
+
+    first: int
+    end: int
+
+
+def without_doubles(billing: Any, tables: Scratch) -> Any:
+    """The charges without those of an actual-cost export whose amortized twin is there too.
+
+    Both views hold the same hours and, in other columns, the same money.
+    """
+    unit = ["source", "billing_account", "billing_period"]
+    pairs = tables.fetch(
+        billing.group_by(unit)
+        .aggregate(views=billing.dataset.nunique(where=billing.dataset.isin(_VIEWS)))
+        .filter(ibis._.views == len(_VIEWS))
+    )
+    if not len(pairs):
+        return billing
+    key = billing.source + "|" + billing.billing_account + "|" + billing.billing_period
+    doubled = ["|".join(row) for row in pairs[unit].itertuples(index=False)]
+    return billing.filter(~((billing.dataset == "actual") & key.isin(doubled)))
+
+
+_VIEWS = ("actual", "amortized")
+
+
+def charges(billing: Any, span: Span) -> Any:
+    """The charges that touch the span, in hours since 1970, texts not null.
+
+    Adds `node_key` (identity of the resource within cloud and account), `is_gpu`, `first` and
+    `last` (first and last hour touched) and renames to the words used here.
+    """
+    known = billing.filter(billing.period_start.notnull() & billing.period_end.notnull())
+    start, end = known.period_start.epoch_seconds(), known.period_end.epoch_seconds()
+    shape = ibis.coalesce(known.instance_type, known.gpu_model, "")
+    place = ibis.coalesce(known.region, "") + ":" + shape
+    resource = ibis.coalesce(known.resource_id, "")
+    rows = known.select(
+        cloud=known.source,
+        account=ibis.coalesce(known.account, "unknown"),
+        resource=resource,
+        node_key=ibis.ifelse(resource == "", "unattributed:" + place, resource.lower()),
+        resource_name=ibis.coalesce(known.resource_name, ""),
+        region=ibis.coalesce(known.region, ""),
+        instance_type=ibis.coalesce(known.instance_type, ""),
+        gpu_model=ibis.coalesce(known.gpu_model, ""),
+        gpu_count=known.gpu_count,
+        managed=known.managed_service,
+        option=known.purchase_option,
+        commitment=ibis.coalesce(known.commitment_id, ""),
+        reservation=ibis.coalesce(known.capacity_reservation_id, ""),
+        is_unused=ibis.coalesce(known.commitment_status, "") == "unused",
+        charge_type=known.charge_type,
+        currency=known.currency,
+        gpu_hours=known.gpu_hours,
+        cost=known.effective_cost,
+        is_gpu=known.gpu_hours.notnull(),
+        tags=ibis.coalesce(known.tags, ""),
+        workload_class=known.workload_class,
+        dataset=known.dataset,
+        delivery_id=known.export_id,
+        row_no=known.source_row_no,
+        start=start,
+        end=end,
+        first=start // 3600,
+        last=ibis.greatest(start // 3600, (end - 1) // 3600),
+    )
+    return rows.filter((rows["first"] < span.end) & (rows["last"] >= span.first))
+
+
+def usage(rows: Any) -> Any:
+    """The charges for running machines; unused commitments, fees and taxes stand elsewhere."""
+    runs = rows.filter((rows.charge_type == "usage") & ~rows.is_unused)
+    nameless = (runs.resource == "") & ~runs.is_gpu & runs.gpu_count.isnull()
+    return runs.filter(~nameless)
+
+
+def instances(rows: Any, tables: Scratch) -> pd.DataFrame:
+    """Frame of the resources with GPU-hours: cloud, account, node_key and what they are."""
+    gpu = rows.filter(rows.is_gpu)
+    found = gpu.group_by(["cloud", "account", "node_key"]).aggregate(
+        instance_id=ibis.ifelse(gpu.resource == "", gpu.node_key, gpu.resource).min(),
+        resource_name=gpu.resource_name.max(),
+        region=gpu.region.max(),
+        instance_type=gpu.instance_type.max(),
+        gpu_model=gpu.gpu_model.max(),
+        tags=gpu.tags.max(),
+        workload_class=main_class(gpu),
+        managed=gpu.managed.any(),
+    )
+    return tables.fetch(found)
+
+
+def segments(rows: Any, nodes: Any, presence: Any, tables: Scratch) -> Any:
+    """Table of one row per instance, hour and way of paying: exact GPU-hours and cost.
+
+    `rows` come from `usage`, `nodes` maps (cloud, account, node_key) to node_id, `presence` holds
+    the (node_id, hour) pairs in which telemetry saw the instance. Charges of more than one hour
+    are spread: over the hours in which it was seen, as far as its GPUs could bill them, the rest
+    evenly over the others; evenly where telemetry saw nothing. Cost without GPU-hours of its own
+    (memory, disk, licences) goes with the largest way of paying of its hour and currency. A cost
+    is null where the export states none for a GPU row.
+    """
+    keys = ["cloud", "account", "node_key"]
+    named = rows.inner_join(nodes.select("node_id", *keys), keys)
+    short = named.filter(named["first"] == named["last"])
+    long = tables.keep(named.filter(named["first"] < named["last"]))
+    hourly = short.mutate(hour=short["first"], estimated=False)
+    columns = ["node_id", "hour", *_WAY, *_MONEY, "is_gpu", "estimated", "workload_class"]
+    columns += _ATTRIBUTES
+    parts = hourly.select(*columns)
+    if tables.connection.execute(long.count()):
+        parts = parts.union(_spread(long, presence, tables).select(*columns))
+    return _with_orphans(_grouped(parts))
+
+
+def _grouped(parts: Any) -> Any:
+    gpu = parts.is_gpu
+    return parts.group_by(["node_id", "hour", *_WAY]).aggregate(
+        gpu_hours=ibis.coalesce(parts.gpu_hours.sum(), 0).cast(EXACT),
+        cost=ibis.ifelse(
+            (gpu & parts.cost.isnull()).any(), ibis.null(EXACT), parts.cost.sum().cast(EXACT)
+        ),
+        has_gpus=gpu.any(),
+        estimated=parts.estimated.any(),
+        workload_class=main_class(parts, gpu),
+        **{name: parts[name].max(where=gpu) for name in _ATTRIBUTES},
+    )
+
+
+def _with_orphans(ways: Any) -> Any:
+    """The ways of paying that hold GPU-hours, with the cost of those that hold none."""
+    hour = ibis.window(group_by=["node_id", "hour", "currency"])
+    biggest = ibis.window(
+        group_by=["node_id", "hour", "currency"],
+        order_by=[ways.has_gpus.desc(), ways.gpu_hours.desc(), ways.option, ways.commitment],
+    )
+    ranked = ways.mutate(
+        place=ibis.row_number().over(biggest),
+        orphan=ways.cost.sum(where=~ways.has_gpus).over(hour),
+        gpus_here=ways.has_gpus.max().over(hour),
+    )
+    own = ibis.ifelse(ranked.has_gpus, ranked.cost, ibis.literal(0).cast(EXACT))
+    cost = ibis.ifelse(
+        ranked.place == 0, own + ibis.coalesce(ranked.orphan, ibis.literal(0).cast(EXACT)), own
+    )
+    kept = ranked.mutate(cost=cost.cast(EXACT)).filter(
+        ranked.has_gpus | (~ranked.gpus_here & (ranked.place == 0))
+    )
+    in_use = ibis.window(group_by=["node_id", "hour"])
+    kept = kept.mutate(used=kept.has_gpus.max().over(in_use))
+    return kept.filter(kept.used).drop("place", "orphan", "gpus_here", "used", "has_gpus")
+
+
+def _spread(long: Any, presence: Any, tables: Scratch) -> Any:
+    """The long charges as one row per hour they cover, exact parts, `estimated`."""
+    shares = tables.keep(_shares(long, presence))
+    keys = ["node_id", "start", "end"]
+    hourly = long.inner_join(shares, keys)
+    divided = split(hourly, _MONEY, "share", ["delivery_id", "row_no"], ["hour"])
+    return divided.mutate(estimated=True)
+
+
+def _shares(long: Any, presence: Any) -> Any:
+    """Share of each hour in the charges of one resource and period (node_id, start, end)."""
+    spans = long.group_by(["node_id", "start", "end"]).aggregate(
+        total=long.gpu_hours.sum().cast("float64"), gpus=long.gpu_count.max().cast("float64")
+    )
+    hours = spans.mutate(hour=ibis.range(spans.start // 3600, (spans.end - 1) // 3600 + 1).unnest())
+    covered = ibis.least(hours.end, (hours.hour + 1) * 3600) - ibis.greatest(
+        hours.start, hours.hour * 3600
+    )
+    hours = hours.mutate(covered=covered / 3600)
+    marked = hours.left_join(presence.mutate(seen=1.0), ["node_id", "hour"])
+    marked = marked.mutate(seen=ibis.coalesce(marked.seen, 0.0) * marked.covered)
+    group = ibis.window(group_by=["node_id", "start", "end"])
+    sized = marked.mutate(
+        seen_hours=marked.seen.sum().over(group), all_hours=marked.covered.sum().over(group)
+    )
+    even = sized.total / sized.all_hours
+    # An instance cannot bill more GPU-hours in an hour than it has GPUs.
+    top = ibis.greatest(ibis.coalesce(sized.gpus, even), even)
+    while_seen = ibis.least(top, sized.total / sized.seen_hours)
+    unseen = sized.all_hours - sized.seen_hours
+    rest = (sized.total - while_seen * sized.seen_hours) / unseen
+    by_presence = (
+        ibis.ifelse(sized.seen > 0, while_seen, ibis.ifelse(rest > 1e-9, rest, 0.0))
+        * sized.covered
+        / sized.total
+    )
+    is_shaped = (sized.total > 0) & (sized.seen_hours > 0) & (unseen > 0)
+    shaped = sized.mutate(
+        share=ibis.ifelse(is_shaped, by_presence, sized.covered / sized.all_hours)
+    )
+    kept = shaped.filter(shaped.share > 0)
+    return kept.select("node_id", "start", "end", "hour", "share")

@@ -1,0 +1,182 @@
+"""The last step to FLEET_HOURS: names, owners, families and ends of commitments; and findings."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from data.frames import conform
+from data.quality import Finding
+from data.schema import FLEET_HOURS
+from planner.nodes import last_segment
+
+if TYPE_CHECKING:
+    from planner.scratch import Scratch
+
+_TAG_PREFIXES = ("user:", "user_", "resource_tags_user_")
+
+
+def fleet_frame(
+    found: pd.DataFrame,
+    spare: pd.DataFrame,
+    nodes: pd.DataFrame,
+    shapes: pd.DataFrame,
+    commitments: pd.DataFrame,
+) -> pd.DataFrame:
+    """Frame of FLEET_HOURS from the rows of instances (`found`) and of unused capacity."""
+    named = _with_nodes(found, nodes)
+    if len(spare):
+        named = pd.concat([named, _spare_rows(spare)], ignore_index=True)
+    named = named.rename(columns={"option": "purchase_option", "commitment": "commitment_id"})
+    named["hour_start"] = pd.to_datetime(named["hour"].astype("int64") * 3600, unit="s", utc=True)
+    named["managed_service"] = named["managed"].fillna(False).astype(bool)
+    named["gpu_family"] = _families(named, shapes)
+    named["committed_until"] = _ends(named["commitment_id"], commitments)
+    for column in FLEET_HOURS.columns:
+        if column.nullable and column.dtype in ("text", "json"):
+            named[column.name] = named[column.name].replace("", None)
+    conformed = conform(named, FLEET_HOURS)
+    return conformed.sort_values(list(FLEET_HOURS.key), kind="stable").reset_index(drop=True)
+
+
+def _with_nodes(found: pd.DataFrame, nodes: pd.DataFrame) -> pd.DataFrame:
+    """The rows with cloud, account and instance, and what the hour itself does not tell."""
+    known = nodes.set_index("node_id")
+    team = known["tags"].map(team_of_tags) if len(known) else pd.Series(dtype=object)
+    at = found["node_id"]
+    filled = {
+        name: found[name]
+        .astype(object)
+        .replace("", None)
+        .where(lambda own: own.notna(), at.map(known[name]))
+        for name in ("region", "instance_type", "gpu_model")
+    }
+    own_team = found["team"].astype(object).replace("", None)
+    return found.assign(
+        **filled,
+        cloud=at.map(known["cloud"]),
+        account=at.map(known["account"]),
+        instance_id=at.map(known["instance_id"]),
+        managed=at.map(known["managed"]),
+        rate_family=at.map(known["gpu_family"]),
+        team=own_team.where(own_team.notna(), at.map(team)),
+    )
+
+
+def _spare_rows(spare: pd.DataFrame) -> pd.DataFrame:
+    return spare.assign(
+        state="free",
+        stoppable=False,
+        needed_gpu_hours=0,
+        node=None,
+        team=None,
+        user=None,
+        rate_family=None,
+    )
+
+
+def team_of_tags(tags: object) -> str | None:
+    """The team that the tags name, under any spelling of the key.
+
+    >>> team_of_tags('{"user:Team": "research"}')
+    'research'
+    """
+    try:
+        pairs = json.loads(tags) if isinstance(tags, str) and tags else {}
+    except json.JSONDecodeError:
+        return None
+    for key, value in sorted(pairs.items()) if isinstance(pairs, dict) else ():
+        bare = key.lower()
+        for prefix in _TAG_PREFIXES:
+            bare = bare.removeprefix(prefix)
+        if bare == "team" and isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _families(rows: pd.DataFrame, shapes: pd.DataFrame) -> pd.Series:
+    """GPU family by machine type, else by GPU model, else what the price was taken from."""
+    by_type = {
+        (row.cloud, row.instance_type.lower()): row.gpu_family
+        for row in shapes.itertuples(index=False)
+    }
+    by_model = dict(zip(shapes["gpu_model"], shapes["gpu_family"], strict=True))
+    kinds = rows[["cloud", "instance_type", "gpu_model", "rate_family"]].astype(object)
+    kinds = kinds.where(kinds.notna(), None)
+    distinct = kinds.drop_duplicates()
+    family = {
+        tuple(row): by_type.get((row[0], (row[1] or "").lower())) or by_model.get(row[2]) or row[3]
+        for row in distinct.itertuples(index=False)
+    }
+    return pd.Series([family[tuple(row)] for row in kinds.itertuples(index=False)], dtype=object)
+
+
+def _ends(ids: pd.Series, commitments: pd.DataFrame) -> pd.Series:
+    """Day on which the commitment ends, where the commitments table knows its id."""
+    ends: dict[str, Any] = {}
+    for identity, end in zip(commitments["id"], commitments["end"], strict=True):
+        for name in (str(identity).lower(), last_segment(str(identity))):
+            ends[name] = max(end, ends.get(name, end))
+    lookup = {
+        identity: ends.get(identity.lower()) or ends.get(last_segment(identity))
+        for identity in ids.dropna().unique()
+    }
+    return ids.astype(object).map(lookup)
+
+
+def findings(segments: Any, hours: Any, states: Any, nodes: Any, tables: Scratch) -> list[Finding]:
+    """What was odd when telemetry and bill were laid over each other, per cloud."""
+    cloud = nodes.select("node_id", "cloud", "is_billed")
+    seen = states.group_by(["node_id", "hour"]).aggregate(
+        seen=states.count(), contradicting=(states.reason == "contradicting").sum()
+    )
+    joined = seen.left_join(hours, ["node_id", "hour"]).drop("node_id_right", "hour_right")
+    joined = tables.keep(joined.inner_join(cloud, "node_id"))
+    billed = hours.inner_join(cloud, "node_id")
+    bounds = billed.group_by("cloud").aggregate(first=billed.hour.min(), last=billed.hour.max())
+    inside = joined.inner_join(bounds, "cloud")
+    inside = inside.filter((inside.hour >= inside["first"]) & (inside.hour <= inside["last"]))
+    extra = (inside.seen - inside.gpus).clip(lower=0)
+    summary = tables.fetch(
+        inside.group_by("cloud").aggregate(
+            unbilled=inside.seen.sum(where=inside.gpus.isnull()),
+            more=extra.sum(where=inside.billed > 0),
+            contradicting=inside.contradicting.sum(where=inside.gpus.notnull()),
+        )
+    )
+    free = segments.filter(segments.cost.isnull()).inner_join(cloud, "node_id")
+    unpriced = tables.fetch(
+        free.group_by("cloud").aggregate(unpriced=free.gpu_hours.sum().cast("float64"))
+    )
+    found = []
+    for frame in (summary, unpriced):
+        for row in frame.to_dict("records"):
+            found += [
+                Finding(name, str(row["cloud"]), severity, detail, math.ceil(row[column]))
+                for column, (name, severity, detail) in _FINDINGS.items()
+                if column in row and row[column] == row[column] and (row[column] or 0) > 0
+            ]
+    return found
+
+
+_FINDINGS = {
+    "unbilled": (
+        "measured_not_billed", "warning",
+        "GPU-hours were measured on billed instances in hours that are on no bill; not counted",
+    ),
+    "more": (
+        "measured_more_than_billed", "warning",
+        "GPU-hours were measured beyond the GPUs billed; the states were scaled to the bill",
+    ),
+    "contradicting": (
+        "contradicting_readings", "warning",
+        "GPU-hours have readings that contradict each other; they count as unknown",
+    ),
+    "unpriced": (
+        "no_price", "error",
+        "GPU-hours have no known cost; their cost is left empty, never taken as 0",
+    ),
+}  # fmt: skip

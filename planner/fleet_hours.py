@@ -1,0 +1,179 @@
+"""The fleet, hour by hour: every billed GPU-hour with its state, its owner and its money."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import ibis
+import pandas as pd
+
+from data import frames
+from data.schema import COMMITMENTS, GPU_SHAPES
+from planner import billed_hours, fleet_frame, measured_hours, nodes, unused
+from planner import parts as divided
+from planner.billed_hours import Span
+from planner.needed import with_needed
+from planner.observed import covered_hours
+from planner.scratch import scratch
+from planner.states import (
+    READINGS,
+    UNCLASSIFIED,
+    Thresholds,
+    gpu_hour_states,
+    main_class,
+    threshold_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from data.hours import Window
+    from data.quality import Finding
+    from planner.nodes import Nodes
+    from planner.scratch import Scratch
+
+_NODE_TYPES = {
+    "node_id": "int", "cloud": "text", "account": "text", "node_key": "text",
+    "workload_class": "text", "is_billed": "bool", "rate": "exact",
+}  # fmt: skip
+_DESCRIBED = ("region", "instance_type", "gpu_model")
+_TEXTS = ("user", "team", "node", "pod", "mig_uuid", "workload_class")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the fleet is judged by.
+
+    `thresholds` by workload class (a class without an entry has the defaults), the machine
+    `shapes`, and the `rates` (measured_hours.RATE_COLUMNS) that price hours without a bill.
+    """
+
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    shapes: pd.DataFrame = field(default_factory=lambda: frames.empty(GPU_SHAPES))
+    rates: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(measured_hours.RATE_COLUMNS))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """FLEET_HOURS of a window, what was odd about the data, and the hours that had any."""
+
+    hours: pd.DataFrame
+    findings: tuple[Finding, ...]
+    covered: pd.DatetimeIndex
+
+
+def build(
+    billing: Any,
+    utilization: Any,
+    policy: Policy,
+    window: Window,
+    commitments: pd.DataFrame | None = None,
+) -> Fleet:
+    """The Fleet of the window: frame of FLEET_HOURS, findings, covered hours.
+
+    `billing` (Ibis, BILLING with `workload_class`) and `utilization` (Ibis, UTILIZATION, with
+    `workload_class` where rules give one) are tables of one connection; either may be empty.
+    Without a bill the hours are counted from telemetry and priced from `policy.rates`; without
+    telemetry every hour is unknown.
+    """
+    owned = frames.empty(COMMITMENTS) if commitments is None else commitments
+    span = Span(*(int(edge.timestamp()) // 3600 for edge in (window.start, window.end)))
+    with scratch(billing.get_backend()) as tables:
+        single = billed_hours.without_doubles(billing, tables)
+        rows = tables.keep(billed_hours.charges(single, span))
+        known = _nodes(rows, utilization, policy, span, tables)
+        uploaded = tables.upload(known.nodes, _NODE_TYPES)
+        readings = tables.keep(_readings(utilization, known, _near(span, policy), tables))
+        segments = tables.keep(_segments(rows, readings, uploaded, span, tables))
+        hours = divided.instance_hours(segments, tables)
+        states = tables.keep(_states(readings, hours, uploaded, policy, tables))
+        shares = tables.keep(divided.parts(states, hours, tables))
+        found = tables.fetch(divided.divide(segments, shares))
+        charged = unused.gpu_commitments(rows, owned, policy.shapes)
+        spare = tables.fetch(unused.unused_hours(charged, span, _ends(rows, tables), tables))
+        findings = fleet_frame.findings(segments, hours, states, uploaded, tables)
+    frame = fleet_frame.fleet_frame(found, spare, known.nodes, policy.shapes, owned)
+    covered = covered_hours(billing, utilization, window)
+    return Fleet(frame, (*known.findings, *findings), covered)
+
+
+def _near(span: Span, policy: Policy) -> Span:
+    """The span with the hours before it in which a pause may have begun."""
+    longest = max([60.0, *(row.idle_after_minutes for row in policy.thresholds.values())])
+    return Span(span.first - int(-(-longest // 60)), span.end)
+
+
+def _nodes(rows: Any, utilization: Any, policy: Policy, span: Span, tables: Scratch) -> Nodes:
+    """The instances of the bill and of telemetry, those without a bill with their price."""
+    used = billed_hours.usage(rows)
+    billed = billed_hours.instances(used, tables)
+    accounts = tables.fetch(rows.select("cloud", "account").distinct())
+    pairs = {(cloud, account.lower()) for cloud, account in accounts.itertuples(index=False)}
+    known = nodes.match(billed, _seen(utilization, span, tables), pairs)
+    return replace(known, nodes=measured_hours.price(known.nodes, policy.rates))
+
+
+def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
+    """Frame of the instances that telemetry saw in the span, and how many readings it gave."""
+    hour = utilization.hour_start.epoch_seconds() // 3600
+    inside = utilization.filter((hour >= span.first) & (hour < span.end))
+    by = ["cloud", "account", "instance_id"]
+    described = {
+        name: ibis.coalesce(inside[name].max(), "") for name in _DESCRIBED if name in inside.columns
+    }
+    if "workload_class" not in inside.columns:
+        inside = inside.mutate(workload_class=ibis.literal(UNCLASSIFIED))
+    counted = inside.group_by(by).aggregate(
+        readings=inside.count(), workload_class=main_class(inside), **described
+    )
+    frame = tables.fetch(counted)
+    return frame.assign(**{name: "" for name in _DESCRIBED if name not in frame.columns})
+
+
+def _readings(utilization: Any, known: Nodes, span: Span, tables: Scratch) -> Any:
+    """Telemetry of known instances in the span, with the columns READINGS, texts not null."""
+    streams = tables.upload(
+        known.streams,
+        {"cloud": "text", "account": "text", "instance_id": "text", "node_id": "int"},
+    )
+    rows = utilization.mutate(hour=utilization.hour_start.epoch_seconds() // 3600)
+    rows = rows.filter((rows.hour >= span.first) & (rows.hour < span.end))
+    joined = rows.inner_join(streams, ["cloud", "account", "instance_id"])
+    texts = {
+        name: ibis.coalesce(joined[name], "") if name in joined.columns else ibis.literal("")
+        for name in _TEXTS
+    }
+    plain = [name for name in READINGS if name not in texts]
+    return joined.select(*plain, **texts)
+
+
+def _segments(rows: Any, readings: Any, uploaded: Any, span: Span, tables: Scratch) -> Any:
+    """Billed and measured hours of the span in one table."""
+    presence = readings.select("node_id", "hour").distinct()
+    used = billed_hours.usage(rows)
+    billed = billed_hours.segments(used, uploaded, presence, tables)
+    alone = measured_hours.segments(readings, uploaded, tables)
+    missing = [name for name in billed.columns if name not in alone.columns]
+    alone = alone.mutate(**{name: ibis.null("string") for name in missing})
+    types = billed.schema()
+    alone = alone.select(**{name: alone[name].cast(types[name]) for name in billed.columns})
+    both = billed.union(alone)
+    return both.filter((both.hour >= span.first) & (both.hour < span.end))
+
+
+def _states(readings: Any, hours: Any, uploaded: Any, policy: Policy, tables: Scratch) -> Any:
+    """State and need of every measured GPU-hour, look-back included."""
+    resolved = divided.resolve_class(readings, hours, uploaded)
+    thresholds = threshold_table(policy.thresholds, tables)
+    return with_needed(gpu_hour_states(resolved, thresholds))
+
+
+def _ends(rows: Any, tables: Scratch) -> dict[str, int]:
+    """Hour at which the bill of each cloud ends, by its charges of at most a day."""
+    fine = rows.filter(rows.is_gpu & (rows.end - rows.start <= 86_400))
+    ends = fine.group_by("cloud").aggregate(end=fine["last"].max() + 1)
+    frame = tables.fetch(ends)
+    return {row.cloud: int(row.end) for row in frame.itertuples(index=False)}

@@ -1,0 +1,134 @@
+"""Hours of instances that no bill knows: counted from telemetry, priced from the price book.
+
+Used for clouds and accounts without billing. The price is the list price of an hour on demand, an
+estimate that is marked so; where the book has none, the cost is unknown, not 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ibis
+import pandas as pd
+
+from data import money
+from data.shares import EXACT, times
+from planner.states import main_class
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from planner.scratch import Scratch
+
+RATE_COLUMNS = (
+    "cloud", "region", "instance_type", "gpu_model", "gpu_family", "usd_per_gpu_hour",
+)  # fmt: skip
+
+
+def rates_from_offers(
+    offers: pd.DataFrame, shapes: pd.DataFrame, default_family: str = "H100"
+) -> pd.DataFrame:
+    """Frame of RATE_COLUMNS: the on-demand price of a GPU-hour, from the used offers.
+
+    One row per (cloud, region, instance_type), the cheapest where the book has several; rows with
+    an empty region (the median over regions) for regions the book lacks; and rows with an empty
+    type, the median over the machines of `default_family`, for telemetry that names no type.
+    """
+    used = offers[(offers["status"] == "used") & (offers["purchase_option"] == "on_demand")]
+    used = used[used["usd_per_instance_hour"].notna()]
+    rates = pd.DataFrame(
+        {
+            "cloud": used["provider"],
+            "region": used["region"].str.lower(),
+            "instance_type": used["instance_type"].str.lower(),
+            "gpu_model": used["gpu_model"],
+            "usd_per_gpu_hour": [
+                money.quotient(price, int(gpus))
+                for price, gpus in zip(used["usd_per_instance_hour"], used["gpus"], strict=True)
+            ],
+        }
+    )
+    family = shapes.drop_duplicates("gpu_model").set_index("gpu_model")["gpu_family"]
+    rates["gpu_family"] = rates["gpu_model"].map(family)
+    ordered = rates.sort_values(["cloud", "region", "instance_type", "usd_per_gpu_hour"])
+    exact = ordered.drop_duplicates(["cloud", "region", "instance_type"])
+    anywhere = _medians(exact, ["cloud", "instance_type", "gpu_model", "gpu_family"])
+    default = exact[exact["gpu_family"] == default_family]
+    parts = [
+        exact,
+        anywhere,
+        _medians(default, ["cloud", "region", "gpu_family"]),
+        _medians(default, ["cloud", "gpu_family"]),
+    ]
+    every = [part.reindex(columns=list(RATE_COLUMNS)).astype(object) for part in parts]
+    merged = pd.concat([part for part in every if len(part)] or every[:1], ignore_index=True)
+    return merged.where(merged.notna(), None)
+
+
+def _medians(rates: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The lower median of the rates of each group, an amount that occurs in the book."""
+    rows = [
+        {**dict(zip(by, key, strict=True)), "usd_per_gpu_hour": _lower_median(group)}
+        for key, group in rates.groupby(by)["usd_per_gpu_hour"]
+    ]
+    return pd.DataFrame(rows, columns=[*by, "usd_per_gpu_hour"])
+
+
+def _lower_median(values: pd.Series) -> Decimal:
+    ordered = sorted(values)
+    middle: Decimal = ordered[(len(ordered) - 1) // 2]
+    return middle
+
+
+def price(nodes: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
+    """The nodes with `rate` (USD per GPU-hour, null where the book has none) and what it implies.
+
+    `gpu_family` comes with the rate. Only nodes that no bill knows are priced.
+    """
+    table: dict[tuple[str, str, str], tuple[object, object, object]] = {}
+    for row in rates.to_dict("records"):
+        key = (row["cloud"], row["region"] or "", row["instance_type"] or "")
+        table.setdefault(key, (row["usd_per_gpu_hour"], row["gpu_model"], row["gpu_family"]))
+    found = []
+    for row in nodes.to_dict("records"):
+        region, kind = (row["region"] or "").lower(), (row["instance_type"] or "").lower()
+        keys = [(row["cloud"], region, kind), (row["cloud"], "", kind)]
+        hits = [table[key] for key in keys if key in table and not row["is_billed"]]
+        found.append(hits[0] if hits else (None, None, None))
+    priced = nodes.assign(
+        rate=pd.Series([hit[0] for hit in found], dtype=object),
+        gpu_family=pd.Series([hit[2] for hit in found], dtype=object),
+    )
+    model = pd.Series([hit[1] for hit in found], dtype=object)
+    priced["gpu_model"] = (
+        priced["gpu_model"].astype(object).where(priced["gpu_model"].fillna("") != "", model)
+    )
+    return priced
+
+
+def segments(readings: Any, nodes: Any, tables: Scratch) -> Any:
+    """Table like `billed_hours.segments`, for nodes without a bill.
+
+    In every hour in which any GPU of an instance reported, the instance has as many GPU-hours as
+    GPUs reported on that day: a GPU that falls silent for some hours is still there.
+    """
+    alone = nodes.filter(~nodes.is_billed)
+    own = readings.inner_join(alone.select("node_id", "rate"), "node_id")
+    own = own.mutate(day=own.hour // 24)
+    per_day = own.group_by(["node_id", "day"]).aggregate(gpus=own.gpu_uuid.nunique())
+    hours = own.group_by(["node_id", "hour", "day", "rate"]).aggregate(
+        workload_class=main_class(own)
+    )
+    sized = tables.keep(hours.inner_join(per_day, ["node_id", "day"]))
+    return sized.select(
+        node_id=sized.node_id,
+        hour=sized.hour,
+        option=ibis.literal("unknown"),
+        commitment=ibis.literal(""),
+        currency=ibis.literal("USD"),
+        gpu_hours=sized.gpus.cast(EXACT),
+        cost=times(sized.rate, sized.gpus),
+        estimated=ibis.literal(True),
+        gpu_count=sized.gpus,
+        workload_class=sized.workload_class,
+    )

@@ -1,0 +1,147 @@
+"""Which hours the data really covers: whole days before the day asked for, unfinished tails cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import ibis
+import pandas as pd
+
+from data.engines import run
+from data.hours import HOUR, Window, day_start, iso
+from data.quality import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DAY = timedelta(days=1)
+# A cloud this far behind the others does not hold the window back: its export has stopped.
+MAX_LAG = timedelta(days=3)
+# Charges longer than this (monthly fees, spread purchases) do not say how far a bill goes.
+_LONGEST_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """First hour and end (exclusive) of what one cloud's table holds before the day asked for."""
+
+    cloud: str
+    table: str
+    start: datetime
+    end: datetime
+
+
+def extents(billing: Any, utilization: Any, as_of: date) -> list[Extent]:
+    """Extent of the GPU-hours of each cloud's bill, and of its telemetry, before `as_of`."""
+    run(billing.get_backend(), "SET TimeZone = 'UTC'")
+    limit = int(day_start(as_of).timestamp())
+    gpu = billing.filter(billing.gpu_hours.notnull() & billing.period_end.notnull())
+    starts, ends = gpu.period_start.epoch_seconds(), gpu.period_end.epoch_seconds()
+    rows = gpu.select(cloud=gpu.source, start=starts, end=ends)
+    fine = rows.filter((rows.end - rows.start <= _LONGEST_SECONDS) & (rows.start < limit))
+    found = _bounds(fine, limit, "billing")
+    seen = {extent.cloud for extent in found}
+    coarse = rows.filter((rows.end - rows.start > _LONGEST_SECONDS) & (rows.start < limit))
+    found += [extent for extent in _bounds(coarse, limit, "billing") if extent.cloud not in seen]
+    hours = utilization.hour_start.epoch_seconds()
+    samples = utilization.select(cloud=utilization.cloud, start=hours, end=hours + 3600)
+    found += _bounds(samples.filter(samples.start < limit), limit, "utilization")
+    return sorted(found, key=lambda extent: (extent.table, extent.cloud))
+
+
+def _bounds(rows: Any, limit: int, table: str) -> list[Extent]:
+    # A charge within an hour speaks for the whole hour.
+    end = ibis.least(((rows.end - 1) // 3600 + 1) * 3600, limit)
+    bounds = rows.group_by("cloud").aggregate(start=rows.start.min(), end=end.max())
+    frame = rows.get_backend().to_pandas(bounds)
+    return [
+        Extent(row.cloud, table, _moment(row.start // 3600 * 3600), _moment(row.end))
+        for row in frame.itertuples(index=False)
+    ]
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(int(seconds), tz=UTC)
+
+
+def observed_window(
+    billing: Any, utilization: Any, as_of: date, history_days: int, whole_days: bool = True
+) -> Window:
+    """The hours to work on: at most `history_days` before `as_of`, where there is data.
+
+    `whole_days` (for plans) takes whole UTC days only, and ends with the cloud whose bill ends
+    first unless that one lags by more than MAX_LAG. Without it (for `idle`), or where there is no
+    whole day, every hour with data counts. A window without data is empty, at the day asked for.
+    """
+    found = extents(billing, utilization, as_of)
+    last = day_start(as_of)
+    # Telemetry of a cloud that has a bill does not say how far its bill goes.
+    billed = {extent.cloud for extent in found if extent.table == "billing"}
+    ruling = [row for row in found if row.table == "billing" or row.cloud not in billed]
+    if not ruling:
+        return Window(last, last)
+    first = max(min(row.start for row in ruling), last - history_days * DAY)
+    newest = max(row.end for row in ruling)
+    window = Window(first, newest) if newest > first else Window(last, last)
+    if not whole_days:
+        return window
+    end = _floor_day(min(row.end for row in ruling if newest - row.end <= MAX_LAG))
+    start = max(_ceil_day(min(row.start for row in ruling)), end - history_days * DAY)
+    return Window(start, end) if end > start else window
+
+
+def _floor_day(moment: datetime) -> datetime:
+    return day_start(moment.date())
+
+
+def _ceil_day(moment: datetime) -> datetime:
+    floor = _floor_day(moment)
+    return floor if floor == moment else floor + DAY
+
+
+def window_findings(extents: Iterable[Extent], window: Window, as_of: date) -> list[Finding]:
+    """What the window leaves out: unfinished tails, clouds whose data ends early or is old."""
+    found = []
+    for row in extents:
+        where = f"{row.cloud}/{row.table}"
+        if row.end > window.end:
+            hours = int((row.end - window.end) / HOUR)
+            detail = (
+                f"data ends at {iso(row.end)}; the unfinished hours from {iso(window.end)} "
+                "feed neither demand nor savings"
+            )
+            found.append(Finding("late_tail", where, "info", detail, hours))
+        elif row.end < window.end:
+            hours = int((window.end - row.end) / HOUR)
+            detail = f"data ends at {iso(row.end)}, {hours} hours before the end of the window"
+            found.append(Finding("late_tail", where, "warning", detail, hours))
+        if day_start(as_of) - row.end > MAX_LAG:
+            days = (day_start(as_of) - row.end) // DAY
+            detail = f"newest hour ends at {iso(row.end)}, {days} days before {as_of.isoformat()}"
+            found.append(Finding("stale_data", where, "warning", detail, int(days)))
+    return found
+
+
+def covered_hours(billing: Any, utilization: Any, window: Window) -> pd.DatetimeIndex:
+    """The hours of the window for which any charge or reading arrived, GPUs or not.
+
+    An hour without any is missing: nobody knows what ran in it.
+    """
+    run(billing.get_backend(), "SET TimeZone = 'UTC'")
+    first, end = (int(moment.timestamp()) // 3600 for moment in (window.start, window.end))
+    dated = billing.filter(billing.period_start.notnull() & billing.period_end.notnull())
+    starts, ends = dated.period_start.epoch_seconds(), dated.period_end.epoch_seconds()
+    spans = dated.select(a=starts // 3600, b=(ends - 1) // 3600, length=ends - starts)
+    spans = spans.filter((spans.length <= _LONGEST_SECONDS) & (spans.a < end) & (spans.b >= first))
+    hours = utilization.hour_start.epoch_seconds() // 3600
+    samples = utilization.select(a=hours, b=hours)
+    samples = samples.filter((samples.a < end) & (samples.b >= first))
+    both = spans.select("a", "b").union(samples).distinct()
+    frame = billing.get_backend().to_pandas(both)
+    touched = {
+        hour for a, b in zip(frame["a"], frame["b"], strict=True) for hour in range(a, b + 1)
+    }
+    inside = sorted(hour for hour in touched if first <= hour < end)
+    return pd.DatetimeIndex(pd.to_datetime([hour * 3600 for hour in inside], unit="s", utc=True))

@@ -1,0 +1,113 @@
+"""Paid capacity on which nothing ran: unused parts of commitments and capacity reservations.
+
+It is free capacity, told apart from instances by the id `commitment:ID`. It carries GPU-hours only
+where the export itself counts them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from data.shares import EXACT, split
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from planner.billed_hours import Span
+    from planner.scratch import Scratch
+
+PREFIX = "commitment:"
+_GROUP = (
+    "hour", "cloud", "account", "region", "instance_id", "instance_type", "gpu_model",
+    "workload_class", "option", "commitment", "currency", "reason", "dataset", "delivery_id",
+)  # fmt: skip
+_DAY_SECONDS = 86_400
+
+
+def gpu_commitments(rows: Any, commitments: pd.DataFrame, shapes: pd.DataFrame) -> Any:
+    """The unused charges that belong to GPUs.
+
+    A charge does when it names a GPU machine, when its commitment covered GPU-hours in the same
+    bill, or when the commitments table says that it covers a machine type or family with GPUs. A
+    spend plan that covers GPUs and other machines counts with all of its unused part.
+    """
+    unused = rows.filter(rows.is_unused & rows.charge_type.isin(("usage", "fee", "other")))
+    covering = rows.filter(rows.is_gpu & (rows.commitment != "")).select("commitment").distinct()
+    known = _gpu_ids(commitments, shapes)
+    is_gpu_machine = unused.gpu_count.notnull() | (unused.gpu_model != "") | unused.is_gpu
+    covers = unused.commitment.isin(covering.commitment)
+    if known:
+        covers = covers | unused.commitment.isin(known) | unused.reservation.isin(known)
+    return unused.filter(is_gpu_machine | covers)
+
+
+def _gpu_ids(commitments: pd.DataFrame, shapes: pd.DataFrame) -> list[str]:
+    """Ids of the owned commitments whose machine type or family has GPUs."""
+    if not len(commitments):
+        return []
+    types = set(shapes["instance_type"].str.lower())
+    families = set(shapes["family"].str.lower())
+    by_type = commitments["instance_type"].astype("object").map(_lower).isin(types)
+    by_family = commitments["family"].astype("object").map(_lower).isin(families)
+    return sorted(commitments.loc[by_type | by_family, "id"].astype(str))
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else None
+
+
+def unused_hours(rows: Any, span: Span, ends: dict[str, int], tables: Scratch) -> Any:
+    """Table of the unused charges brought to hours, exact, one row per commitment and hour.
+
+    `ends` gives per cloud the hour at which its bill ends: the monthly row of an open month holds
+    what accrued so far, and is spread over the hours so far.
+    """
+    pieces = tables.keep(_named(rows, ends))
+    long = pieces.filter(pieces["last"] > pieces["first"])
+    hours = long.mutate(hour=ibis.range(long["first"], long["last"] + 1).unnest())
+    covered = ibis.least(hours.end, (hours.hour + 1) * 3600) - ibis.greatest(
+        hours.start, hours.hour * 3600
+    )
+    hours = hours.mutate(share=covered / (hours.end - hours.start), estimated=True)
+    divided = split(
+        hours, ["gpu_hours", "cost"], "share", ["delivery_id", "row_no"], ["hour"]
+    ).drop("share")
+    short = pieces.filter(pieces["last"] <= pieces["first"])
+    short = short.mutate(hour=short["first"], estimated=False)
+    both = short.union(divided.select(*short.columns))
+    both = both.filter((both.hour >= span.first) & (both.hour < span.end))
+    return both.group_by(list(_GROUP)).aggregate(
+        gpu_hours=both.gpu_hours.sum().cast(EXACT),
+        cost=both.cost.sum().cast(EXACT),
+        gpu_count=both.gpu_count.max(),
+        managed=both.managed.any(),
+        estimated=both.estimated.any(),
+    )
+
+
+def _named(rows: Any, ends: dict[str, int]) -> Any:
+    """The charges with the names they get in FLEET_HOURS, and their span cut at the bill's end."""
+    is_commitment = rows.commitment != ""
+    identity = ibis.cases(
+        (is_commitment, rows.commitment),
+        (rows.reservation != "", rows.reservation),
+        (rows.resource != "", rows.resource),
+        else_="unknown",
+    )
+    end = rows.end
+    if ends:
+        limit = ibis.cases(
+            *((rows.cloud == cloud, hour * 3600) for cloud, hour in sorted(ends.items())),
+            else_=rows.end,
+        )
+        is_open = (rows.end - rows.start > _DAY_SECONDS) & (limit > rows.start)
+        end = ibis.ifelse(is_open, ibis.least(rows.end, limit), rows.end)
+    return rows.mutate(
+        instance_id=PREFIX + identity,
+        reason=ibis.ifelse(is_commitment, "unused_commitment", "unused_reservation"),
+        gpu_hours=ibis.coalesce(rows.gpu_hours, ibis.literal(0).cast(EXACT)),
+        end=end,
+        last=ibis.greatest(rows["first"], (end - 1) // 3600),
+    )
