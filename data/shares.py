@@ -24,7 +24,7 @@ _COUNT = "decimal(9, 0)"
 _SHARE = f"decimal({SHARE_PLACES + 2}, {SHARE_PLACES})"
 
 
-@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _SHARE), EXACT))
+@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _SHARE), EXACT))  # type: ignore[untyped-decorator]  # ibis has no types
 def _multiply(amount: Any, share: Any) -> Any:
     """The exact product: Ibis itself has no type for decimals of two different scales."""
 
@@ -34,7 +34,7 @@ def scaled(amount: Any, share: Any) -> Any:
     return _multiply(amount.cast(_PART), share.cast(_SHARE)).round(PART_PLACES).cast(EXACT)
 
 
-@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _COUNT), EXACT))
+@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _COUNT), EXACT))  # type: ignore[untyped-decorator]  # ibis has no types
 def _multiply_count(amount: Any, count: Any) -> Any:
     """The exact product of an amount and a whole number."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from data.frames import conform
+from data.frames import conform, records
 from data.quality import Finding
 from data.schema import FLEET_HOURS
 from planner.nodes import last_segment
@@ -100,8 +100,7 @@ def team_of_tags(tags: object) -> str | None:
 def _families(rows: pd.DataFrame, shapes: pd.DataFrame) -> pd.Series:
     """GPU family by machine type, else by GPU model, else what the price was taken from."""
     by_type = {
-        (row.cloud, row.instance_type.lower()): row.gpu_family
-        for row in shapes.itertuples(index=False)
+        (row["cloud"], row["instance_type"].lower()): row["gpu_family"] for row in records(shapes)
     }
     by_model = dict(zip(shapes["gpu_model"], shapes["gpu_family"], strict=True))
     kinds = rows[["cloud", "instance_type", "gpu_model", "rate_family"]].astype(object)
@@ -153,11 +152,11 @@ def findings(segments: Any, hours: Any, states: Any, nodes: Any, tables: Scratch
     )
     found = []
     for frame in (summary, unpriced):
-        for row in frame.to_dict("records"):
+        for row in records(frame):
             found += [
                 Finding(name, str(row["cloud"]), severity, detail, math.ceil(row[column]))
                 for column, (name, severity, detail) in _FINDINGS.items()
-                if column in row and row[column] == row[column] and (row[column] or 0) > 0
+                if (row.get(column) or 0) > 0
             ]
     return found
 

@@ -9,6 +9,7 @@ import ibis
 import pandas as pd
 
 from data import frames
+from data.frames import records
 from data.schema import COMMITMENTS, GPU_SHAPES
 from planner import billed_hours, fleet_frame, measured_hours, nodes, unused
 from planner import parts as divided
@@ -176,4 +177,4 @@ def _ends(rows: Any, tables: Scratch) -> dict[str, int]:
     fine = rows.filter(rows.is_gpu & (rows.end - rows.start <= 86_400))
     ends = fine.group_by("cloud").aggregate(end=fine["last"].max() + 1)
     frame = tables.fetch(ends)
-    return {row.cloud: int(row.end) for row in frame.itertuples(index=False)}
+    return {row["cloud"]: int(row["end"]) for row in records(frame)}

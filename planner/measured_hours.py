@@ -12,6 +12,7 @@ import ibis
 import pandas as pd
 
 from data import money
+from data.frames import records
 from data.shares import EXACT, times
 from planner.states import main_class
 
@@ -86,11 +87,11 @@ def price(nodes: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     `gpu_family` comes with the rate. Only nodes that no bill knows are priced.
     """
     table: dict[tuple[str, str, str], tuple[object, object, object]] = {}
-    for row in rates.to_dict("records"):
+    for row in records(rates):
         key = (row["cloud"], row["region"] or "", row["instance_type"] or "")
         table.setdefault(key, (row["usd_per_gpu_hour"], row["gpu_model"], row["gpu_family"]))
     found = []
-    for row in nodes.to_dict("records"):
+    for row in records(nodes):
         region, kind = (row["region"] or "").lower(), (row["instance_type"] or "").lower()
         keys = [(row["cloud"], region, kind), (row["cloud"], "", kind)]
         hits = [table[key] for key in keys if key in table and not row["is_billed"]]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from data.frames import records
 from data.quality import Finding
 
 # Telemetry whose account nobody gave.
@@ -61,7 +62,7 @@ def match(billed: pd.DataFrame, seen: pd.DataFrame, billed_accounts: set[tuple[s
     alone: list[dict[str, Any]] = []
     orphans: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     order = ["cloud", "account", "instance_id"]
-    for row in seen.sort_values(order).to_dict("records"):
+    for row in records(seen.sort_values(order)):
         stream = {name: row[name] for name in order}
         found = _candidates(row, index)
         has_bill = (row["cloud"], row["account"].lower()) in billed_accounts or (
@@ -87,7 +88,7 @@ def match(billed: pd.DataFrame, seen: pd.DataFrame, billed_accounts: set[tuple[s
 def _index(billed: pd.DataFrame) -> dict[tuple[str, str], list[tuple[str, str, int]]]:
     """Account, region and node_id of the instances by cloud and any name they go by."""
     index: dict[tuple[str, str], list[tuple[str, str, int]]] = defaultdict(list)
-    for row in billed.to_dict("records"):
+    for row in records(billed):
         names = {row["node_key"], last_segment(row["node_key"])}
         if row["resource_name"]:
             names |= {row["resource_name"].lower(), last_segment(row["resource_name"])}

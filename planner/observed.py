@@ -10,6 +10,7 @@ import ibis
 import pandas as pd
 
 from data.engines import run
+from data.frames import records
 from data.hours import HOUR, Window, day_start, iso
 from data.quality import Finding
 
@@ -57,8 +58,8 @@ def _bounds(rows: Any, limit: int, table: str) -> list[Extent]:
     bounds = rows.group_by("cloud").aggregate(start=rows.start.min(), end=end.max())
     frame = rows.get_backend().to_pandas(bounds)
     return [
-        Extent(row.cloud, table, _moment(row.start // 3600 * 3600), _moment(row.end))
-        for row in frame.itertuples(index=False)
+        Extent(row["cloud"], table, _moment(row["start"] // 3600 * 3600), _moment(row["end"]))
+        for row in records(frame)
     ]
 
 
