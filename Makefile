@@ -21,7 +21,7 @@ test: install ## run every test that needs only what pip brings
 
 test-parts: .venv-parts/.installed ## install Java and Spark where missing, and test against them
 	sh tools/java.sh
-	$(PARTS_BIN)/python -m pytest -m parts
+	$(PARTS_BIN)/python -m pytest -m parts tests/parts
 
 check: lint types layers test ## format check, lint, types, layers, tests
 
