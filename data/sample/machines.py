@@ -74,7 +74,7 @@ class Machine:
 
     @property
     def instance_id(self) -> str:
-        """The id that telemetry gives the machine: the last segment of the bill's."""
+        """The last segment of the bill's id, unique in the fleet."""
         return self.resource_id.rsplit("/", 1)[-1]
 
     def gpu_uuid(self, index: int) -> str:

@@ -53,7 +53,9 @@ class _Sensors:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.random = random.Random(f"loadfactor made fleet readings of {machine.name}")
-        start = f"{machine.cloud},{machine.account},{machine.region},{machine.instance_id}"
+        # On Azure the agent reports the whole resource id, elsewhere its last segment.
+        name = machine.resource_id if machine.cloud == "azure" else machine.instance_id
+        start = f"{machine.cloud},{machine.account},{machine.region},{name}"
         self.heads = [f"{start},{machine.gpu_uuid(k)}" for k in range(machine.gpus)]
         self.tail = f"{machine.name},{machine.owner},{machine.team}"
 

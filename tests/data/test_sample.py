@@ -61,7 +61,10 @@ def focus():
 
 @pytest.fixture(scope="module")
 def readings():
-    return _csv(FLEET, "utilization/*.csv.gz")
+    rows = _csv(FLEET, "utilization/*.csv.gz")
+    for row in rows:
+        row["instance_id"] = row["instance_id"].rsplit("/", 1)[-1]
+    return rows
 
 
 def _book(cloud, region, instance_type, option):
