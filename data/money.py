@@ -36,10 +36,12 @@ def exact(value: str | float | Decimal) -> Decimal:
         raise DataError(f"not a number: {value!r}") from None
     if not number.is_finite():
         raise DataError(f"not a finite number: {value!r}")
-    if abs(number) >= _LIMIT:
-        raise DataError(f"amount of more than {INTEGER_DIGITS} integer digits: {value!r}")
-    if number.as_tuple().exponent < -SCALE:  # type: ignore[operator]  # finite, so an int
+    # abs() would round to the 28 digits of the default context.
+    is_small = number.copy_abs() < _LIMIT
+    if is_small and number.as_tuple().exponent < -SCALE:  # type: ignore[operator]  # finite: an int
         number = number.quantize(_QUANTUM, context=_CONTEXT)
+    if number.copy_abs() >= _LIMIT:
+        raise DataError(f"amount of more than {INTEGER_DIGITS} integer digits: {value!r}")
     return number
 
 

@@ -104,7 +104,7 @@ def check_staged(staged: StagedDelivery, connection: Any) -> None:
     wrong = [
         Problem(f"{table.name}.{name}", f"staged as {found.get(name)}, declared as {kind}")
         for name, kind in wanted.items()
-        if found.get(name, "").replace(" ", "") != kind.replace(" ", "")
+        if found.get(name) != kind
     ]
     if wrong:
         raise StoreError(f"{staged.path} was staged with other columns than declared", wrong)
