@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from data.hours import Window
     from planner.settings import Settings, WorkloadClass
     from planner.supply import Supply
 
@@ -49,16 +48,17 @@ def spot_throughput(rule: WorkloadClass, interruptions_per_hour: float) -> float
 
 def needs_from(
     bill: pd.DataFrame,
-    window: Window,
+    hours: pd.DatetimeIndex,
     settings: Settings,
     supply: Supply,
     eligible: Callable[[WorkloadClass, str], set[str]],
 ) -> list[Need]:
     """Needs per class and GPU family, sorted. `bill` is FLEET_HOURS, planned rows only.
 
+    `hours` are the hours with data; a class without a GPU in one of them needed none.
     `eligible` names the offers that a class's rules allow for a GPU family.
     """
-    hour_no = {hour: number for number, hour in enumerate(window.grid())}
+    hour_no = {hour: number for number, hour in enumerate(hours)}
     running = bill[bill["needed_gpu_hours"] > 0]
     needs: list[Need] = []
     for key, rows in running.groupby(["workload_class", "gpu_family"], sort=True):

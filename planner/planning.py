@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from data.frames import records
 from data.hours import iso
 from data.money import exact
 from data.plan import BillFigures, Freshness, Plan, Summary
@@ -19,6 +20,7 @@ from planner.horizon import horizon_of
 from planner.idle import idle_table
 from planner.limits import changes, limits
 from planner.needs import needs_from
+from planner.prices import offer_table
 from planner.purchases import purchases
 from planner.rightsizing import Advice, recommend, to_cents
 from planner.supply import Supply, offers_from, owned_from
@@ -43,11 +45,12 @@ class NightInputs:
     """All that a night's plan rests on.
 
     Frames are FLEET_HOURS, OFFERS, GPU_SHAPES, COMMITMENTS and QUALITY; `deliveries` are the ids
-    of the deliveries that were read.
+    of the deliveries that were read; `covered` are the hours of the window that have data.
     """
 
     as_of: date
     window: Window
+    covered: pd.DatetimeIndex
     fleet: pd.DataFrame
     offers: pd.DataFrame
     shapes: pd.DataFrame
@@ -80,7 +83,7 @@ def plan_night(given: NightInputs) -> NightPlan:
     supply = _supply(bill, given)
     waterfall = _waterfall(bill, supply, given)
     advice = Advice(
-        window_hours=given.window.hours,
+        window_hours=len(given.covered),
         supply=supply,
         currency=CURRENCY,
         data_as_of=given.window.end,
@@ -88,12 +91,12 @@ def plan_night(given: NightInputs) -> NightPlan:
         telemetry=given.has_utilization,
     )
     advised = recommend(bill, waterfall, advice)
-    owned = holdings(given.commitments, bill, given.window.hours, given.window.end)
+    owned = holdings(given.commitments, bill, len(given.covered), given.window.end)
     ids = {
-        f"{row.cloud}|{row.region if isinstance(row.region, str) else None}|{row.resource}": row.id
-        for row in advised.itertuples()
+        f"{row['cloud']}|{row['region']}|{row['resource']}": str(row["id"])
+        for row in records(advised)
     }
-    limit_rows = limits(bill, given.window.hours)
+    limit_rows = limits(bill, len(given.covered))
     notes = (*given.notes, *scope_notes, *supply.notes, *_shortage_notes(waterfall))
     plan = Plan(
         date=given.as_of.isoformat(),
@@ -110,7 +113,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         limits=limit_rows,
         idle=idle_table(given.fleet),
         quality=given.quality,
-        demand=demand(given.fleet, given.window),
+        demand=demand(given.fleet, given.window, given.covered),
     )
 
 
@@ -135,6 +138,9 @@ def planned_rows(
     per_usd = known["currency"].map(lambda code: float(rates[code])).astype(float)
     rows = known.assign(**{name: known[name].astype(float) for name in _NUMBERS})
     rows["cost"] = rows["cost"] / per_usd
+    unpriced = float(rows.loc[rows["cost"].isna(), "gpu_hours"].sum())
+    if unpriced:
+        notes.append(f"{unpriced:,.0f} GPU-hours have no known price: they count as hours only")
     commitment = rows["instance_id"].str.startswith("commitment:")
     inside = ~rows["managed_service"].astype(bool) & (rows["gpu_family"].notna() | commitment)
     outside = rows[~inside]
@@ -148,7 +154,7 @@ def planned_rows(
 
 
 def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
-    horizon = horizon_of(given.window)
+    horizon = horizon_of(given.window.end, len(given.covered))
     offers = offers_from(given.offers, given.shapes, bill, given.settings.plan.terms)
     owned, notes = owned_from(given.commitments, bill, offers, horizon)
     from_bill = sorted(name for name, offer in offers.items() if offer.from_bill)
@@ -158,14 +164,16 @@ def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
 
 
 def _waterfall(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> Waterfall:
+    table = offer_table(given.offers, given.shapes)
+
     def allowed(rule: WorkloadClass, family: str) -> set[str]:
-        return set(eligible(rule, given.offers, given.shapes, family)) & set(supply.offers)
+        return set(eligible(rule, table, given.shapes, family)) & set(supply.offers)
 
     settings = given.settings.plan
     basis = Basis(
-        needs=needs_from(bill, given.window, given.settings, supply, allowed),
+        needs=needs_from(bill, given.covered, given.settings, supply, allowed),
         supply=supply,
-        horizon=horizon_of(given.window),
+        horizon=horizon_of(given.window.end, len(given.covered)),
         rules=PlanRules(upfront_budget=settings.upfront_budget),
         solve_stage=solver(settings.gap, settings.time_limit_seconds, settings.solver),
     )
@@ -180,7 +188,7 @@ def _summary(
     left_out: Decimal,
     notes: Sequence[str],
 ) -> Summary:
-    month = 730.0 / given.window.hours
+    month = 730.0 / len(given.covered)
     steps = waterfall.steps
     saving = figures.total(advised["saving_per_month"])
     today, planned = to_cents(steps.today), to_cents(steps.plan)
@@ -199,9 +207,9 @@ def _summary(
         date=given.as_of.isoformat(),
         window_start=iso(given.window.start),
         window_end=iso(given.window.end),
-        hours_observed=given.window.hours,
+        hours_observed=len(given.covered),
         fleet_gpus=round(float(max(per_hour.tolist(), default=Decimal(0)))),
-        idle=figures.idle_figures(given.fleet, given.window.hours),
+        idle=figures.idle_figures(given.fleet, len(given.covered)),
         bill=bill,
         states=figures.state_rows(given.fleet),
         classes=figures.class_rows(given.fleet),

@@ -72,8 +72,9 @@ def recommend(bill: pd.DataFrame, waterfall: Waterfall, advice: Advice) -> pd.Da
 def advice_id(row: dict[str, Any]) -> str:
     """A name that stays the same from night to night for the same advice.
 
-    >>> advice_id({"kind": "release_idle", "cloud": "aws", "resource": "i-1"})
-    'release_idle-bc9a1b9ba9'
+    >>> row = {"kind": "release_idle", "cloud": "aws", "resource": "i-1"}
+    >>> advice_id(row) == advice_id({**row, "saving_per_month": 7})
+    True
     """
     parts = [row["kind"], row["cloud"]]
     parts += [row.get(name) for name in ("account", "region", "resource", "workload_class")]

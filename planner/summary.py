@@ -11,6 +11,7 @@ from data.money import HOURS_PER_MONTH
 from data.plan import ClassRow, IdleFigures, MixRow, RejectedPrice, SolveFigures, StateRow
 from data.schema import STATES
 from planner.assemble import SPOT_PART, base_offer
+from planner.idle import IDLE_STATES, by_bucket, idle_cost
 from planner.rightsizing import to_cents
 from planner.waterfall import COMMITTED
 
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from planner.waterfall import Solved
 
 ZERO = Decimal(0)
-_IDLE = ("idle_held", "free")
 
 
 def total(series: pd.Series) -> Decimal:
-    """The exact sum of a column of decimals."""
-    return sum(series.tolist(), ZERO)
+    """The exact sum of a column of decimals, the known ones where some are missing."""
+    return sum(series.dropna().tolist(), ZERO)
 
 
 def state_rows(fleet: pd.DataFrame) -> tuple[StateRow, ...]:
@@ -41,28 +41,27 @@ def state_rows(fleet: pd.DataFrame) -> tuple[StateRow, ...]:
     return tuple(rows)
 
 
-def idle_figures(fleet: pd.DataFrame, window_hours: int) -> tuple[IdleFigures, ...]:
+def idle_figures(fleet: pd.DataFrame, observed_hours: int) -> tuple[IdleFigures, ...]:
     """Idle dollars by currency: what can be stopped, what is committed, what is unknown."""
     figures = []
-    for currency, part in fleet.groupby("currency", sort=True):
-        idle = part[part["state"].isin(_IDLE)]
-        stoppable = idle[idle["stoppable"]]
-        committed = idle[idle["purchase_option"].isin(COMMITTED)]
-        cost = total(idle["cost"])
-        parts = total(stoppable["cost"]), total(committed["cost"])
-        unknown = total(part.loc[part["state"] == "unknown", "cost"])
-        ends = committed["committed_until"].dropna()
+    for currency, sums in by_bucket(fleet).items():
+        part = fleet[fleet["currency"] == currency]
+        idle = part[part["state"].isin(IDLE_STATES)]
+        cost = idle_cost(sums)
+        month = {name: money.per_month(spent, observed_hours) for name, spent in sums.items()}
+        ends = idle.loc[idle["purchase_option"].isin(COMMITTED), "committed_until"].dropna()
         figures.append(
             IdleFigures(
-                currency=str(currency),
+                currency=currency,
                 gpu_hours=total(idle["gpu_hours"]),
                 billed_gpu_hours=total(part["gpu_hours"]),
                 cost=cost,
-                cost_per_year=money.per_year(cost, window_hours),
-                stoppable_per_month=money.per_month(parts[0], window_hours),
-                committed_per_month=money.per_month(parts[1], window_hours),
-                partly_busy_per_month=money.per_month(cost - sum(parts), window_hours),
-                unknown_per_month=money.per_month(unknown, window_hours),
+                cost_per_year=money.per_year(cost, observed_hours),
+                stoppable_per_month=month.get("stoppable", ZERO),
+                committed_per_month=month.get("committed", ZERO),
+                partly_busy_per_month=month.get("partly_busy", ZERO)
+                + month.get("undetermined", ZERO),
+                unknown_per_month=month.get("unknown", ZERO),
                 committed_until=None if ends.empty else f"{ends.max():%Y-%m-%d}",
             )
         )
@@ -93,19 +92,17 @@ def class_rows(fleet: pd.DataFrame) -> tuple[ClassRow, ...]:
 
 
 def mix_rows(plan: Solved, supply: Supply) -> tuple[MixRow, ...]:
-    """What the plan serves each class with; GPU-hours are useful ones, spot is priced as paid."""
+    """What the plan serves each class with, in GPU-hours paid or held."""
     by = ["class", "offer", "kind"]
     sums = plan.result.dispatch.groupby(by, sort=True)["gpus"].sum().reset_index()
     made: dict[tuple[str, str, str], list[float]] = {}
-    throughput = {offer.id: offer.spot_throughput for offer in plan.problem.offers}
     for row in records(sums):
         name, offer = str(row["class"]).removesuffix(SPOT_PART), str(row["offer"])
         hours = float(row["gpus"]) * plan.problem.hour_weight / 12
         price = _marginal_price(str(row["kind"]), plan, supply, base_offer(offer))
-        paid = hours / throughput[offer] if row["kind"] == "spot" else hours
         sums_of = made.setdefault((name, base_offer(offer), str(row["kind"])), [0.0, 0.0])
         sums_of[0] += hours
-        sums_of[1] += paid * price
+        sums_of[1] += hours * price
     rows = []
     for (name, offer, kind), (hours, cost) in sorted(made.items()):
         workload_class, family = name.split("|", 1)
@@ -144,9 +141,9 @@ def solve_figures(plan: Solved) -> SolveFigures:
     return SolveFigures(
         status=result.status,
         solver=result.solver,
-        objective=round(result.objective, 6),
-        bound=round(result.bound, 6),
-        gap=round(max(0.0, result.gap), 9),
+        objective=round(result.objective or 0.0, 6),
+        bound=round(result.bound or 0.0, 6),
+        gap=round(max(0.0, result.gap or 0.0), 9),
         hours_planned=plan.problem.hours,
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from data.frames import records
+from data.money import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +122,7 @@ def owned_from(
     """
     owned: list[Owned] = []
     notes: list[str] = []
-    month = 730.0 / horizon.window.hours
+    month = HOURS_PER_MONTH / horizon.observed_hours
     committed = bill[bill["purchase_option"].isin(_COMMITTED)]
     paid = committed.groupby("commitment_id")["cost"].sum().to_dict()
     covered = committed[committed["state"].notna() & (committed["gpu_hours"] > 0)]
@@ -129,7 +130,7 @@ def owned_from(
     for row in records(commitments.sort_values("id")):
         name = str(row["id"])
         named.add(name)
-        if row["end"] <= horizon.window.end or row["kind"] == "capacity_reservation":
+        if row["end"] <= horizon.start or row["kind"] == "capacity_reservation":
             continue
         found = _place(row, covered[covered["commitment_id"] == name], offers)
         if found is None:
@@ -144,7 +145,7 @@ def owned_from(
             continue
         by_offer = rows.groupby(KEY)["gpu_hours"].sum().sort_values(ascending=False)
         cloud, region, instance_type = by_offer.index[0]
-        gpus = float(by_offer.iloc[0]) / horizon.window.hours
+        gpus = float(by_offer.iloc[0]) / horizon.observed_hours
         where = offer_id(cloud, region, instance_type)
         if where in offers:
             cost = float(paid[name]) * month

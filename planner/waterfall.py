@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from data.errors import SolveError
 from data.frames import records
 from data.money import HOURS_PER_MONTH
 from planner.assemble import Stage, problem_at
@@ -85,7 +86,7 @@ class Basis:
 
 def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
     """The waterfall of a fleet. `bill` is FLEET_HOURS, planned rows only, money as float."""
-    month = HOURS_PER_MONTH / basis.horizon.window.hours
+    month = HOURS_PER_MONTH / basis.horizon.observed_hours
     stages = _solve_stages(basis, _sunk(bill, basis))
     hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED)])
     paid = float(hourly["cost"].sum()) * month
@@ -135,6 +136,8 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
         else:
             problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
             result = basis.solve_stage(problem)
+            if result.objective is None:
+                raise SolveError(f"no plan: stage {stage.name} of the plan is {result.status}")
             cost = sunk[stage] + result.objective / MONTHS
             stages[stage] = Solved(stage, problem, result, cost)
         if former is not None and stage >= Stage.BUY:
@@ -163,7 +166,7 @@ def _same_problem(stage: Stage, basis: Basis) -> bool:
 
 def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:
     """USD a month paid for commitments whatever runs, before and after some of them end."""
-    month = HOURS_PER_MONTH / basis.horizon.window.hours
+    month = HOURS_PER_MONTH / basis.horizon.observed_hours
     committed = bill[bill["purchase_option"].isin(COMMITTED)]
     all_year = float(committed["cost"].sum()) * month
     hours = basis.horizon.hours

@@ -80,5 +80,3 @@ def _set_log(options: argparse.Namespace) -> None:
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.DEBUG if options.verbose else level)
-
-

@@ -65,7 +65,7 @@ def test_a_savings_plan_is_as_many_gpus_as_its_rate_buys() -> None:
         "start": datetime(2026, 1, 1, tzinfo=UTC),
         "end": datetime(2027, 1, 1, tzinfo=UTC),
     }
-    horizon = horizon_of(bills.window())
+    horizon = horizon_of(bills.window().end, 24)
     owned, notes = owned_from(bills.commitments(plan), bill, offers, horizon)
     assert notes == ()
     assert [(one.offer, one.gpus) for one in owned] == [(P5, 25.0)]
@@ -88,7 +88,7 @@ def test_a_commitment_that_ended_is_not_owned_and_an_unnamed_one_is_told() -> No
         "start": datetime(2025, 1, 1, tzinfo=UTC),
         "end": datetime(2026, 1, 1, tzinfo=UTC),
     }
-    horizon = horizon_of(bills.window())
+    horizon = horizon_of(bills.window().end, 24)
     owned, notes = owned_from(bills.commitments(ended), bill, offers, horizon)
     assert [(one.id, one.gpus, one.until_hour) for one in owned] == [("ri-9", 8.0, 8760)]
     assert len(notes) == 1

@@ -1,0 +1,226 @@
+"""The night: load, observe, plan, report, as named steps over one store.
+
+This module composes the rooms and computes nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from data import money
+from data.errors import DataError
+from data.frames import records
+from data.hours import iso
+from data.nights import write_night
+from data.plan import Plan
+from planner import __version__
+from planner.answers import DONE, FAILED, WITH_WARNINGS
+from planner.planning import plan_night
+from planner.session import night_inputs
+from reports.recommendations import report_markdown
+from reports.tables import FILES, Tables, csv_text, read_tables
+from reports.terminal import demo_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from data.store import DeliveryResult
+    from planner.planning import NightPlan
+    from planner.session import Session
+
+log = logging.getLogger("loadfactor")
+_LIBRARIES = ("pandas", "pulp", "highspy", "ibis-framework", "duckdb", "pyarrow")
+
+
+@dataclass(slots=True)
+class Timings:
+    """Seconds and peak memory (MiB) of each step; nothing else here looks at a clock."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Times what is done inside it, and says on the log that it began."""
+        log.info("%s ...", name)
+        began = time.perf_counter()
+        yield
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        mib = peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+        seconds = round(time.perf_counter() - began, 3)
+        self.rows.append({"step": name, "seconds": seconds, "peak_mib": round(mib, 1)})
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A finished night: where it lies, its plan and tables, and the exit code it deserves."""
+
+    folder: Path
+    plan: Plan
+    tables: Tables
+    exit_code: int
+    warnings: tuple[str, ...]
+    timings: tuple[dict[str, Any], ...]
+
+
+def load_sources(session: Session) -> list[DeliveryResult]:
+    """Loads what the configuration names: `files` sources and the tables kept by hand."""
+    from providers.files.loading import load
+
+    settings = session.settings
+    results: list[DeliveryResult] = []
+    for name, source in settings.sources.items():
+        if source.kind != "files":
+            log.warning("source %s: kind %s is not fetched by this version", name, source.kind)
+            continue
+        paths = [settings.path(text) for text in source.paths]
+        results.extend(load(paths, session.store))
+    kept = {"prices": settings.prices.overrides}
+    kept |= {name: getattr(settings.inputs, name) for name in type(settings.inputs).model_fields}
+    for name, text in kept.items():
+        if text is not None:
+            results.extend(load([settings.path(text)], session.store, dataset=name))
+    return results
+
+
+def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -> Night:
+    """One whole night; with `load_first` its sources are loaded before.
+
+    A delivery that is rejected leaves the former one in place: the night goes on, and its exit
+    code says so.
+    """
+    warnings: list[str] = []
+    rejected = False
+    if load_first:
+        with timings.step("load"):
+            results = load_sources(session)
+        rejected = any(str(one.status) == "rejected" for one in results)
+        warnings += _loading_warnings(results)
+    with timings.step("observe"):
+        given = night_inputs(session)
+    with timings.step("plan"):
+        made = plan_night(given)
+    tables = Tables(
+        recommendations=made.recommendations,
+        commitments=made.commitments,
+        limits=made.limits,
+        idle=made.idle,
+        quality=made.quality,
+    )
+    with timings.step("report"):
+        files = _night_files(session, made, tables)
+    warnings += _plan_warnings(made)
+    files["timings.json"] = _json({"steps": timings.rows})
+    folder = write_night(out, session.as_of.isoformat(), files)
+    code = FAILED if rejected else WITH_WARNINGS if warnings else DONE
+    return Night(folder, made.plan, tables, code, tuple(warnings), tuple(timings.rows))
+
+
+def render_again(folder: Path) -> tuple[str, dict[str, Any]]:
+    """The report of a past night from its files, written over the old one; text and document."""
+    try:
+        text = (folder / "plan.json").read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(
+            f"{folder} is no night: plan.json cannot be read ({error.strerror})"
+        ) from None
+    report = report_markdown(Plan.from_text(text), read_tables(folder))
+    return report, {"folder": str(folder), "report": report}
+
+
+def short_summary(night: Night) -> tuple[str, dict[str, Any]]:
+    """What a person sees at the end of a night, and the same as a document."""
+    summary = json.loads(night.plan.to_text())["summary"]
+    document = {
+        "folder": str(night.folder),
+        "warnings": list(night.warnings),
+        "summary": summary,
+    }
+    return demo_summary(night.plan, night.tables, night.folder), document
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as JSON writes them: decimals as texts, times as ISO, missing as null."""
+    return [{name: _plain(value) for name, value in row.items()} for row in records(frame)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return money.text(value)
+    if isinstance(value, pd.Timestamp):
+        text = iso(value.to_pydatetime())
+        return text.removesuffix("T00:00:00Z") if text.endswith("T00:00:00Z") else text
+    return value
+
+
+def _night_files(session: Session, made: NightPlan, tables: Tables) -> dict[str, str]:
+    frames = (tables.recommendations, tables.commitments, tables.limits, tables.idle)
+    files = {
+        name: csv_text(frame, table)
+        for (name, table), frame in zip(FILES.items(), (*frames, tables.quality), strict=True)
+    }
+    files["plan.json"] = made.plan.to_text()
+    files["report.md"] = report_markdown(made.plan, tables)
+    files["run.json"] = _json(_run_record(session, made))
+    return files
+
+
+def _run_record(session: Session, made: NightPlan) -> dict[str, Any]:
+    """What the night rested on: deliveries, versions, and how the solver ended."""
+    solve = json.loads(made.plan.to_text())["summary"]["solve"]
+    return {
+        "date": made.plan.date,
+        "data_as_of": made.plan.data_as_of,
+        "loadfactor": __version__,
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "inputs": [
+            {
+                "delivery_id": one.delivery_id,
+                "source": one.source,
+                "dataset": one.dataset,
+                "billing_periods": list(one.billing_periods),
+                "rows": one.rows,
+                "sha256": one.sha256,
+            }
+            for one in session.store.deliveries()
+        ],
+        "solve": solve,
+    }
+
+
+def _loading_warnings(results: list[DeliveryResult]) -> list[str]:
+    warnings = []
+    for one in results:
+        if str(one.status) == "rejected":
+            warnings.append(f"{one.path}: rejected, the former delivery stays: {one.reason}")
+        warnings += [f"{one.path}: {text}" for text in one.warnings]
+    return warnings
+
+
+def _plan_warnings(made: NightPlan) -> list[str]:
+    summary = made.plan.summary
+    warnings = [
+        f"{row.source} {row.dataset} is stale: it ends at {row.data_to}"
+        for row in summary.freshness
+        if row.stale
+    ]
+    if summary.solve is not None and summary.solve.status != "optimal":
+        warnings.append("the solver stopped at its limit: the plan is feasible, see its gap")
+    found = [row for row in records(made.quality) if row["severity"] != "info"]
+    warnings += [f"{row['check']}: {row['scope']}: {row['detail']}" for row in found]
+    return warnings
+
+
+def _json(body: dict[str, Any]) -> str:
+    return json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

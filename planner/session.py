@@ -1,0 +1,258 @@
+"""One run: its settings, its store and its day, and the tables that commands read from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from data import catalogue, frames, money, quality
+from data.errors import DataError
+from data.hours import HOUR, day_start, iso
+from data.plan import Freshness
+from data.schema import COMMITMENTS, PRICES
+from data.store import Store
+from planner import observed, prices
+from planner.alert_rules import Rule, evaluate
+from planner.classes import assign
+from planner.config import load_config
+from planner.fleet_hours import Fleet, Policy, build
+from planner.holdings import holdings
+from planner.idle import idle_document
+from planner.measured_hours import rates_from_offers
+from planner.patterns import idle_patterns
+from planner.planning import NightInputs, planned_rows
+from planner.states import Thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+    from pathlib import Path
+
+    import pandas as pd
+
+    from data.hours import Window
+    from data.schema import Table
+    from planner.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run: its settings, its store, and the day it works as of."""
+
+    settings: Settings
+    store: Store
+    as_of: date
+
+    def billing(self) -> Any:
+        """The bill with its workload classes."""
+        return assign(self.store.table("billing"), self.settings.classes)
+
+    def utilization(self) -> Any:
+        """Telemetry with the classes that its own columns give."""
+        return assign(self.store.table("utilization"), self.settings.classes)
+
+    def commitments(self) -> pd.DataFrame:
+        """Frame of COMMITMENTS: what is owned, as the user's tables say."""
+        return _fetched(self.store, "commitments", COMMITMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The fleet in its window, the prices it was judged by, and how far each input reaches."""
+
+    window: Window
+    fleet: Fleet
+    offers: pd.DataFrame
+    commitments: pd.DataFrame
+    extents: list[observed.Extent]
+
+
+def open_session(config: Path | None, store: Path | None, as_of: date) -> Session:
+    """The session that the common options describe."""
+    settings = load_config(config)
+    return Session(settings, Store.open(store or settings.store_path), as_of)
+
+
+def checked_prices(session: Session) -> pd.DataFrame:
+    """Frame of OFFERS: the bundled book and the user's own prices, after their checks."""
+    own = _fetched(session.store, "prices", PRICES)
+    return prices.check(
+        catalogue.price_book(),
+        own,
+        catalogue.shapes(),
+        session.as_of,
+        session.settings.prices,
+    )
+
+
+def observe(session: Session, whole_days: bool = True) -> Observed:
+    """The fleet's hours before the day. Raises DataError where the store holds none."""
+    billing, utilization = session.billing(), session.utilization()
+    extents = observed.extents(billing, utilization, session.as_of)
+    window = observed.observed_window(
+        billing, utilization, session.as_of, session.settings.plan.history_days, whole_days
+    )
+    if window.hours == 0:
+        raise DataError(
+            f"no GPU-hours before {session.as_of.isoformat()} in the store {session.store.path}: "
+            "load billing or utilization first, or name another --date"
+        )
+    offers, owned = checked_prices(session), session.commitments()
+    policy = Policy(
+        thresholds=_thresholds(session.settings),
+        shapes=catalogue.shapes(),
+        rates=rates_from_offers(offers, catalogue.shapes()),
+    )
+    fleet = build(billing, utilization, policy, window, owned)
+    return Observed(window, fleet, offers, owned, extents)
+
+
+def night_inputs(session: Session) -> NightInputs:
+    """Everything that a night's plan rests on."""
+    seen = observe(session)
+    tables = {extent.table for extent in seen.extents}
+    return NightInputs(
+        as_of=session.as_of,
+        window=seen.window,
+        covered=seen.fleet.covered,
+        fleet=seen.fleet.hours,
+        offers=seen.offers,
+        shapes=catalogue.shapes(),
+        commitments=seen.commitments,
+        quality=findings(session, seen),
+        settings=session.settings,
+        deliveries=tuple(one.delivery_id for one in session.store.deliveries()),
+        freshness=_freshness(session, seen),
+        has_billing="billing" in tables,
+        has_utilization="utilization" in tables,
+        notes=_history_notes(session.settings, seen),
+    )
+
+
+def findings(session: Session, seen: Observed) -> pd.DataFrame:
+    """Frame of QUALITY: what was found while loading, observing and pricing, worst first."""
+    late = observed.window_findings(seen.extents, seen.window, session.as_of)
+    priced = prices.findings(seen.offers, session.as_of, session.settings.prices)
+    told = [
+        quality.Finding(**row)
+        for table in (session.store.quality(), priced)
+        for row in frames.records(table)
+    ]
+    return quality.table([*told, *late, *seen.fleet.findings])
+
+
+def idle_answer(session: Session, by: Sequence[str]) -> dict[str, Any]:
+    """The document of `loadfactor idle`."""
+    seen = observe(session, whole_days=False)
+    fleet, hours = seen.fleet.hours, len(seen.fleet.covered)
+    zone = session.settings.plan.display_timezone
+    alerts = evaluate(fleet, _rules(session.settings), seen.window.end)
+    return idle_document(
+        fleet,
+        by,
+        hours,
+        patterns=idle_patterns(fleet, hours, zone),
+        alerts=[alert.as_json() for alert in alerts],
+        window={"start": iso(seen.window.start), "end": iso(seen.window.end)},
+    )
+
+
+def commitments_answer(session: Session) -> list[dict[str, Any]]:
+    """The rows of `loadfactor commitments`: committed, used and unused in USD a month."""
+    seen = observe(session)
+    bill, _, _ = planned_rows(seen.fleet.hours, session.settings)
+    table = holdings(seen.commitments, bill, len(seen.fleet.covered), seen.window.end)
+    rows = []
+    for row in frames.records(table):
+        unused, share = row["unused_cost_per_month"], row["used_share"]
+        whole = None
+        if unused is not None and share is not None and share < 1:
+            whole = money.quotient(unused, money.exact(1 - share), 2)
+        elif row["usd_per_hour"] is not None:
+            whole = money.product(row["usd_per_hour"], Decimal(730), 2)
+        known = whole is not None and unused is not None
+        rows.append(
+            {
+                "id": row["id"],
+                "cloud": row["cloud"],
+                "kind": row["kind"],
+                "committed": money.text(whole),
+                "used": money.text(whole - unused) if known else None,
+                "unused": money.text(unused),
+                "currency": "USD",
+                "ends": None if row["end"] is None else iso(row["end"]),
+                "break_even_share": row["break_even_share"],
+                "used_share": share,
+            }
+        )
+    return rows
+
+
+def _fetched(store: Store, name: str, declared: Table) -> pd.DataFrame:
+    table = store.table(name)
+    return frames.conform(table.get_backend().to_pandas(table), declared)
+
+
+def _thresholds(settings: Settings) -> dict[str, Thresholds]:
+    """What counts as busy and held for each class: its own words, else those of the fleet."""
+    fleet = settings.thresholds
+    made = {}
+    for name in settings.class_names:
+        rule = settings.workload_class(name)
+        own = {
+            key: getattr(rule, key)
+            for key in ("busy_util_percent", "busy_sm_active", "memory_held_share")
+        }
+        stated = {
+            key: getattr(fleet, key) if value is None else value for key, value in own.items()
+        }
+        made[name] = Thresholds(**stated, idle_after_minutes=rule.idle_after_minutes)
+    return made
+
+
+def _rules(settings: Settings) -> list[Rule]:
+    return [
+        Rule(
+            name=alert.name,
+            states=tuple(alert.when.state),
+            for_minutes=alert.when.for_minutes,
+            min_usd=money.exact(alert.when.min_usd),
+            cooldown_minutes=alert.cooldown_minutes,
+            scope={
+                name: globs
+                for name, globs in (
+                    ("workload_class", tuple(alert.when.workload_class)),
+                    ("cloud", tuple(alert.when.cloud)),
+                )
+                if globs
+            },
+        )
+        for alert in settings.alerts
+    ]
+
+
+def _freshness(session: Session, seen: Observed) -> tuple[Freshness, ...]:
+    newest = day_start(session.as_of)
+    return tuple(
+        Freshness(
+            source=extent.cloud,
+            dataset=extent.table,
+            account="all",
+            data_to=iso(extent.end),
+            stale=newest - extent.end > observed.MAX_LAG,
+        )
+        for extent in seen.extents
+    )
+
+
+def _history_notes(settings: Settings, seen: Observed) -> tuple[str, ...]:
+    least = settings.plan.min_history_days * 24
+    hours = len(seen.fleet.covered)
+    notes = []
+    if hours < least:
+        notes.append(f"only {hours} hours of history: a plan for a year rests on little")
+    missing = int((seen.window.end - seen.window.start) / HOUR) - hours
+    if missing:
+        notes.append(f"{missing} hours of the window have no data at all and are left out")
+    return tuple(notes)
