@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 MISSING = ("", "n/a", "nan", "null", "none", "<na>", "[n/a]", "[not supported]")
 TIMES = ("hour_start", "time")
 IDENTITY = ("cloud", "account", "instance_id", "gpu_uuid")
-READINGS = ("gpu_util", "sm_active", "memory_used_share", "process_count", "power_watts")
-WORDS = ("region", "node", "pod", "namespace", "user", "team")
+READINGS = tuple(
+    column.name
+    for column in UTILIZATION.columns
+    if column.nullable and column.dtype in (Dtype.FLOAT, Dtype.INT)
+)
+WORDS = tuple(
+    column.name
+    for column in UTILIZATION.columns
+    if column.nullable and column.dtype is Dtype.TEXT and column.name != "mig_uuid"
+)
 # DCGM and averaging overshoot a ratio by rounding; five percent is beyond what rounding does.
 CAPPED_ABOVE = 1.05
 # Above this share of bad rows the file is not what it claims to be.
@@ -155,7 +163,10 @@ def _capped(column: Column) -> str:
     number = f"{column.name}_number"
     if column.high is None:
         return f"{number} AS {column.name}"
-    return f"least({number}, {column.high}) AS {column.name}"
+    # least() would take an empty reading for the bound.
+    return (
+        f"CASE WHEN {number} > {column.high} THEN {column.high} ELSE {number} END AS {column.name}"
+    )
 
 
 def _is_over(column: Column) -> str:
@@ -237,9 +248,11 @@ def _hourly(samples: str, export_id: str) -> str:
         "'|utilization|' || strftime(hour_start, '%Y-%m-%d')",
         "export_id": quoted(export_id),
         "source_row_no": "min(source_row_no)",
-        "process_count": "max(process_count)",
     }
-    for name in ("gpu_util", "sm_active", "memory_used_share", "power_watts"):
+    for name in READINGS:
+        if UTILIZATION.column(name).dtype is Dtype.INT:
+            values[name] = f"max({name})"
+            continue
         exact = f"CAST({name} AS DECIMAL(18, 6))"
         values[name] = (
             f"CASE WHEN count({name}) = 1 THEN max({name}) "
