@@ -195,8 +195,11 @@ def _cleaned(path: Path, work: Path) -> Path:
     try:
         with opened(path) as binary:
             encoding = "utf-16" if binary.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        with opened(path) as binary, target.open("w", encoding="utf-8", newline="") as copy:
-            _rewrite(path, io.TextIOWrapper(binary, encoding, newline=""), copy)
+        with (
+            io.TextIOWrapper(opened(path), encoding, newline="") as lines,
+            target.open("w", encoding="utf-8", newline="") as copy,
+        ):
+            _rewrite(path, lines, copy)
     except (UnicodeDecodeError, csv.Error, EOFError, OSError) as error:
         raise DataError(f"{path.name} is not CSV that can be read: {error}") from error
     return target
