@@ -1,0 +1,1 @@
+"""The decomposition: reductions, closed-form and LP recourse, master, certificate, explanation."""

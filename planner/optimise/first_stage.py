@@ -1,0 +1,169 @@
+"""What is decided here and now, as arrays: reservations, blocks and savings-plan commitments.
+
+A plan is a vector z over the columns. What recourse sees of it is the vector u over *sources*:
+the GPUs added to each pool for all hours, the GPUs of each block in its hours, and each
+savings plan's USD an hour. Several columns may feed one source, so cuts live in u.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.model.options import Use
+from planner.model.reductions import most_at_once, most_instances
+from planner.outcome import BlockCount, Commitment, Plan, ReservedCount
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from planner.model.reductions import Reduced
+
+    Array = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.intp]
+
+_NOTHING = 1e-9  # USD an hour; less is a solver's rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Capacity of a pool in hours `start` to `end - 1`, or (pool -1) a provider's savings plan."""
+
+    pool: int
+    start: int
+    end: int
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What a column buys: a reservation (offer, id), a block (id), or a plan (provider)."""
+
+    kind: str
+    offer: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FirstStage:
+    """Columns z with bounds and cost (USD per hour weight), and the sources u that they feed.
+
+    u[source] += amount * z; `upfront` is USD per unit of z against `budget`.
+    """
+
+    bought: tuple[Bought, ...]
+    cost: Array
+    upper: Array
+    whole: npt.NDArray[np.bool_]
+    source: Places
+    amount: Array
+    upfront: Array
+    budget: float | None
+    sources: tuple[Source, ...]
+
+    def __len__(self) -> int:
+        return len(self.bought)
+
+    def feed(self, z: Array) -> Array:
+        """The sources u of a plan z."""
+        return np.bincount(self.source, self.amount * z, len(self.sources))
+
+    def spread(self, slopes: Array) -> Array:
+        """Slopes per unit of u (last axis) as slopes per unit of z."""
+        spread: Array = slopes[..., self.source] * self.amount
+        return spread
+
+    def plan(self, z: Array) -> Plan:
+        """The plan as records, counts rounded to whole numbers."""
+        reservations, spends, blocks = [], [], []
+        for one, value in zip(self.bought, z.tolist(), strict=True):
+            if one.kind == "plan":
+                if value > _NOTHING:
+                    spends.append(Commitment(one.id, value))
+            elif count := round(value):
+                if one.kind == "block":
+                    blocks.append(BlockCount(one.id, count))
+                else:
+                    reservations.append(ReservedCount(one.offer, one.id, count))
+        return Plan(tuple(sorted(reservations)), tuple(sorted(spends)), tuple(sorted(blocks)))
+
+    def vector(self, plan: Plan) -> Array:
+        """The plan z of records; what the reduced problem does not sell is left out."""
+        known: dict[Bought, float] = {}
+        for one in plan.reservations:
+            known[Bought("reservation", one.offer, one.id)] = float(one.count)
+        for spend in plan.savings_plans:
+            known[Bought("plan", "", spend.provider)] = spend.usd_per_hour
+        for block in plan.blocks:
+            known[Bought("block", "", block.id)] = float(block.count)
+        return np.array([known.get(one, 0.0) for one in self.bought])
+
+
+def first_stage(reduced: Reduced) -> FirstStage:
+    """The first stage of a reduced problem."""
+    hours = reduced.problem.hours
+    sources = [Source(number, 0, hours) for number in range(len(reduced.pools))]
+    rows: list[tuple[Bought, float, float, bool, int, float, float]] = []
+    for number, pool in enumerate(reduced.pools):
+        for offer, way in pool.reservations:
+            most = most_instances(pool.peak, offer.gpus)
+            name = Bought("reservation", offer.id, way.id)
+            gpus = float(offer.gpus)
+            limit = math.inf if most is None else float(most)
+            cost = way.rate * gpus * hours
+            rows.append((name, cost, limit, True, number, gpus, way.upfront * gpus))
+        for block in pool.blocks:
+            sources.append(Source(number, block.start, block.start + block.length))
+            name = Bought("block", "", block.id)
+            cost = block.price * block.gpus * block.length
+            limit = float(block.max)
+            rows.append((name, cost, limit, True, len(sources) - 1, float(block.gpus), 0.0))
+    for provider in plans(reduced):
+        sources.append(Source(-1, 0, hours, provider))
+        name = Bought("plan", "", provider)
+        limit = _largest_commitment(reduced, provider)
+        rows.append((name, float(hours), limit, False, len(sources) - 1, 1.0, 0.0))
+    return _as_arrays(rows, reduced.problem.upfront_budget, tuple(sources))
+
+
+def plans(reduced: Reduced) -> tuple[str, ...]:
+    """Providers whose savings plan some class may use, sorted."""
+    covering = {option.plan for group in reduced.groups for option in group.menu.options}
+    return tuple(sorted(covering - {""}))
+
+
+def _largest_commitment(reduced: Reduced, provider: str) -> float:
+    """USD an hour beyond which no commitment is of use: all its classes covered at once."""
+    most = 0.0
+    for group in reduced.groups:
+        rates = [
+            option.plan_rate
+            for option in group.menu.options
+            if option.use is Use.SAVINGS_PLAN and option.plan == provider
+        ]
+        if rates:
+            most += max(rates) * float(most_at_once(group).max())
+    return most
+
+
+def _as_arrays(
+    rows: list[tuple[Bought, float, float, bool, int, float, float]],
+    budget: float | None,
+    sources: tuple[Source, ...],
+) -> FirstStage:
+    names, *numbers = zip(*rows, strict=True) if rows else ((), (), (), (), (), (), ())
+    cost, upper, whole, source, amount, upfront = numbers
+    return FirstStage(
+        bought=tuple(names),
+        cost=np.array(cost, dtype=float),
+        upper=np.array(upper, dtype=float),
+        whole=np.array(whole, dtype=bool),
+        source=np.array(source, dtype=np.intp),
+        amount=np.array(amount, dtype=float),
+        upfront=np.array(upfront, dtype=float),
+        budget=budget,
+        sources=sources,
+    )

@@ -1,0 +1,215 @@
+"""The master problem: the first stage, with recourse cost known by its cuts.
+
+    min  c.z + sum_s p_s q_s + lambda ( eta + sum_s p_s zeta_s / (1 - beta) )
+    q_s = sum of the parts of s,  theta_part >= value + slope.(u(z) - u0)  for each cut
+    zeta_s >= q_s - eta,  sum upfront z <= U,  0 <= z <= upper
+
+Its relaxation is kept in HiGHS and grows by arrays; with whole counts it is a PuLP problem, so
+that either solver serves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import highspy
+import numpy as np
+import pulp
+
+from data.errors import SolveError
+from planner import solvers
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from planner.optimise.first_stage import FirstStage
+    from planner.optimise.recourse import Evaluation, Risk
+
+    Array = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.intp]
+
+_FREE = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A solution of the master: plan z and objective (of a relaxation: a lower bound)."""
+
+    z: Array
+    value: float
+
+
+class Master:
+    """Cuts as arrays, and the two models made of them."""
+
+    def __init__(self, first: FirstStage, risk: Risk, scenario_of: Places) -> None:
+        self._first, self._risk, self._scenario_of = first, risk, scenario_of
+        self._columns, self._parts = len(first), len(scenario_of)
+        self._slopes = np.empty((0, self._columns))  # per unit of z
+        self._constants = np.empty(0)
+        self._part = np.empty(0, dtype=np.intp)
+        self._highs = silent_highs()
+        self._start()
+
+    @property
+    def cuts(self) -> int:
+        """How many cuts it has."""
+        return len(self._part)
+
+    def add(self, found: Evaluation) -> None:
+        """Add the cuts of an evaluation: theta >= value + slope.(u(z) - u0)."""
+        slopes = self._first.spread(found.slope)
+        constants = found.value - found.slope @ found.u
+        fresh = np.arange(self._parts)
+        self._slopes = np.vstack([self._slopes, slopes])
+        self._constants = np.append(self._constants, constants)
+        self._part = np.append(self._part, fresh)
+        used = slopes != 0.0
+        row, column = np.nonzero(used)
+        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1) + 1)[:-1]])
+        index, value = _rows(row, column, -slopes[used], self._columns + fresh, used.sum(axis=1))
+        top = np.full(self._parts, math.inf)
+        self._highs.addRows(
+            self._parts, constants, top, len(index), starts.astype(np.int32), index, value
+        )
+
+    def relaxed(self) -> Point:
+        """The optimum with counts continuous: a proven lower bound."""
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self._highs.clearSolver()
+            self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise SolveError("the relaxed master problem was not solved")
+        z = np.array(self._highs.getSolution().col_value[: self._columns])
+        value = self._highs.getInfo().objective_function_value
+        return Point(np.clip(z, 0.0, self._first.upper), value)
+
+    def reduced_costs(self) -> tuple[Array, float]:
+        """Of the relaxation: reduced cost of each column, and the worth of one more budget USD."""
+        solution = self._highs.getSolution()
+        dual = np.array(solution.col_dual[: self._columns])
+        budget = -solution.row_dual[self._budget] if self._budget is not None else 0.0
+        return dual, float(budget)
+
+    def whole(self, solver: str, gap: float, time_limit: float) -> tuple[Point | None, float, str]:
+        """A plan with whole counts, the proven lower bound, and the solver's name."""
+        lp, columns = self._as_pulp()
+        run = solvers.run(lp, solver=solver, gap=gap, time_limit=time_limit)
+        bound = -math.inf if run.bound is None else run.bound
+        if not run.has_solution:
+            return None, bound, run.solver
+        z = np.array([column.varValue or 0.0 for column in columns])
+        z = np.where(self._first.whole, np.round(z), z)
+        value = pulp.value(lp.objective)
+        return Point(np.clip(z, 0.0, self._first.upper), float(value)), bound, run.solver
+
+    def _start(self) -> None:
+        risk, first, highs = self._risk, self._first, self._highs
+        for cost, upper in zip(first.cost.tolist(), first.upper.tolist(), strict=True):
+            highs.addCol(cost, 0.0, upper, 0, [], [])
+        for scenario in self._scenario_of.tolist():
+            highs.addCol(float(risk.p[scenario]), 0.0, math.inf, 0, [], [])
+        self._budget: int | None = None
+        if first.budget is not None and first.upfront.any():
+            self._budget = highs.getNumRow()
+            used = np.flatnonzero(first.upfront).astype(np.int32)
+            highs.addRow(-math.inf, first.budget, len(used), used, first.upfront[used])
+        if risk.weight:
+            self._start_risk()
+
+    def _start_risk(self) -> None:
+        risk, highs = self._risk, self._highs
+        eta = highs.getNumCol()
+        highs.addCol(risk.weight, *_FREE, 0, [], [])
+        for scenario, p in enumerate(risk.p.tolist()):
+            zeta = highs.getNumCol()
+            highs.addCol(risk.weight * p / (1 - risk.beta), 0.0, math.inf, 0, [], [])
+            parts = self._columns + np.flatnonzero(self._scenario_of == scenario)
+            index = np.concatenate([[eta, zeta], parts]).astype(np.int32)
+            value = np.concatenate([[1.0, 1.0], np.full(len(parts), -1.0)])
+            highs.addRow(0.0, math.inf, len(index), index, value)
+
+    def _as_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
+        first, risk = self._first, self._risk
+        lp = pulp.LpProblem("master", pulp.LpMinimize)
+        columns = [
+            lp.add_variable(
+                f"z_{number}",
+                0,
+                upper if math.isfinite(upper) else None,
+                pulp.LpInteger if whole else pulp.LpContinuous,
+            )
+            for number, (upper, whole) in enumerate(
+                zip(first.upper.tolist(), first.whole.tolist(), strict=True)
+            )
+        ]
+        parts = [lp.add_variable(f"theta_{number}", 0) for number in range(self._parts)]
+        goal = list(zip(columns, first.cost.tolist(), strict=True))
+        goal += [
+            (part, float(risk.p[s]))
+            for part, s in zip(parts, self._scenario_of.tolist(), strict=True)
+        ]
+        if risk.weight:
+            goal += self._measure_excess(lp, parts)
+        lp.setObjective(solvers.linear(goal))
+        if self._budget is not None:
+            spent = [
+                (columns[number], float(first.upfront[number]))
+                for number in np.flatnonzero(first.upfront)
+            ]
+            lp.addConstraint(solvers.linear(spent) <= first.budget, "cap_upfront")
+        self._cut(lp, columns, parts)
+        return lp, columns
+
+    def _measure_excess(
+        self, lp: pulp.LpProblem, parts: list[pulp.LpVariable]
+    ) -> list[tuple[pulp.LpVariable, float]]:
+        risk = self._risk
+        eta = lp.add_variable("value_at_risk")
+        goal = [(eta, risk.weight)]
+        for scenario, p in enumerate(risk.p.tolist()):
+            zeta = lp.add_variable(f"excess_{scenario}", 0)
+            goal.append((zeta, risk.weight * p / (1 - risk.beta)))
+            own = [(parts[number], -1.0) for number in np.flatnonzero(self._scenario_of == scenario)]
+            row = solvers.linear([(zeta, 1.0), (eta, 1.0), *own]) >= 0
+            lp.addConstraint(row, f"measure_excess_{scenario}")
+        return goal
+
+    def _cut(
+        self, lp: pulp.LpProblem, columns: list[pulp.LpVariable], parts: list[pulp.LpVariable]
+    ) -> None:
+        for number, (part, constant) in enumerate(
+            zip(self._part.tolist(), self._constants.tolist(), strict=True)
+        ):
+            slopes = self._slopes[number]
+            used = np.flatnonzero(slopes)
+            terms = [(parts[part], 1.0)]
+            terms += [(columns[at], -float(slopes[at])) for at in used.tolist()]
+            lp.addConstraint(solvers.linear(terms) >= constant, f"cut_{number}")
+
+
+def _rows(
+    row: Places, column: Places, value: Array, last: Places, sizes: Places
+) -> tuple[npt.NDArray[np.int32], Array]:
+    """Row-wise entries with, at the end of each row, a coefficient 1 on its part."""
+    at = np.arange(len(row)) + row  # one more entry in every row before
+    index = np.empty(len(row) + len(last), dtype=np.int32)
+    values = np.ones(len(index))
+    index[at], values[at] = column, value
+    index[np.cumsum(sizes + 1) - 1] = last
+    return index, values
+
+
+def silent_highs() -> highspy.Highs:
+    """A HiGHS that prints nothing and answers the same every time."""
+    with solvers.silence():
+        highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.setOptionValue("parallel", "off")
+    highs.setOptionValue("random_seed", 0)
+    highs.setOptionValue("presolve", "off")
+    return highs
