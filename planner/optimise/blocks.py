@@ -77,6 +77,29 @@ class Block:
         """Begin at the basis of a block of the same form."""
         self._highs.setBasis(other._highs.getBasis())
 
+    def widen(self, fresh: Places) -> None:
+        """Take in more columns of the template, from the present basis on."""
+        former, basis = self.keep, self._highs.getBasis()
+        self.keep = np.union1d(former, fresh)
+        count, served = len(self.hours), len(self.hours) * self._waiting
+        status = np.array([int(one) for one in basis.col_status])
+        lower = int(highspy.HighsBasisStatus.kLower)
+        wider = np.full((count, len(self.keep)), lower)
+        own = status[: count * len(former)].reshape(count, len(former))
+        wider[:, np.searchsorted(self.keep, former)] = own
+        rows = self._highs.getLp().row_lower_, self._highs.getLp().row_upper_
+        costs = np.array(self._highs.getLp().col_cost_)[count * len(former) :]
+        model = self._model()
+        model.row_lower_, model.row_upper_ = rows
+        self._highs.passModel(model)
+        if served:
+            at = np.arange(self._first_served, self._first_served + served, dtype=np.int32)
+            self._highs.changeColsCost(served, at, costs)
+        statuses = np.append(wider.ravel(), status[count * len(former) :])
+        kinds = {int(one): one for one in highspy.HighsBasisStatus.__members__.values()}
+        basis.col_status = [kinds[one] for one in statuses.tolist()]
+        self._highs.setBasis(basis)
+
     def begin_with(self, served: Array) -> None:
         """Set the GPU-hours that each waiting group has been served before the first hour."""
         rows = self._template.deferrable.astype(np.int32)

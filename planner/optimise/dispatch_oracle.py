@@ -28,16 +28,20 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 _CELLS = 168  # in a block of cells
+_NEAR = 0.05  # USD per GPU-hour; a column so near to being used in the sample is kept
+_SLACK = 1e-7  # USD per GPU-hour by which a column must be worth it
 
 
 class DispatchOracle:
     """The oracle: parts are blocks."""
 
-    def __init__(self, reduced: Reduced, first: FirstStage) -> None:
+    def __init__(self, reduced: Reduced, first: FirstStage, keep: Places | None = None) -> None:
         self._reduced, self._first = reduced, first
         self._template = template(reduced)
         self._merged = not reduced.risk and not len(self._template.deferrable)
-        keep = np.arange(len(self._template))
+        every = np.arange(len(self._template))
+        keep = every if keep is None else keep
+        self._left_out = np.setdiff1d(every, keep)
         self._blocks = [Block(hours, self._template, keep) for hours in self._hours()]
         self._pool = np.array([source.pool for source in first.sources], dtype=np.intp)
         self._workers = ThreadPoolExecutor(os.cpu_count() or 1)
@@ -56,6 +60,9 @@ class DispatchOracle:
         """Recourse cost and slopes at u, by every block's dual."""
         if not self._solve(u, until):
             return None
+        while self._widen():
+            if not self._solve(u, until):
+                return None
         value = np.array([block.objective for block in self._blocks])
         slope = np.array([self._slopes(block) for block in self._blocks])
         cost = np.bincount(self.scenario_of, value)
@@ -76,6 +83,33 @@ class DispatchOracle:
             kinds = np.where(form.kind[keep] < 0, KINDS.index("egress"), form.kind[keep])
             found[block.hours.scenario] += np.bincount(kinds, own, len(KINDS))
         return found
+
+    def promising(self) -> Places:
+        """Columns of the template that some hour's latest dispatch uses, or nearly would."""
+        form = self._template
+        best = np.full(len(form), np.inf)
+        every = np.arange(len(form))
+        for block in self._blocks:
+            duals = block.duals() / block.hours.weight[:, None]
+            np.minimum(best, form.reduced_costs(duals, every).min(axis=0), out=best)
+        return np.flatnonzero((best < _NEAR) | form.unlimited)
+
+    def _widen(self) -> bool:
+        """Take in columns left out that would lower the cost; whether there were any."""
+        if not len(self._left_out):
+            return False
+        wanted = np.zeros(len(self._left_out), dtype=bool)
+        for block in self._blocks:
+            duals = block.duals() / block.hours.weight[:, None]
+            costs = self._template.reduced_costs(duals, self._left_out)
+            wanted |= (costs < -_SLACK).any(axis=0)
+        if not wanted.any():
+            return False
+        fresh = self._left_out[wanted]
+        self._left_out = self._left_out[~wanted]
+        for block in self._blocks:
+            block.widen(fresh)
+        return True
 
     def _solve(self, u: Array, until: float) -> bool:
         commitment = u[self._pool < 0]

@@ -4,8 +4,9 @@
     q_s = sum of the parts of s,  theta_part >= value + slope.(u(z) - u0)  for each cut
     zeta_s >= q_s - eta,  sum upfront z <= U,  0 <= z <= upper
 
-Its relaxation is kept in HiGHS and grows by arrays; with whole counts it is a PuLP problem, so
-that either solver serves.
+Its relaxation is kept in HiGHS and grows by arrays, twice: once to bound, once to step. A step is
+the plan nearest to the best one so far, in capacity, that the cuts price at a given level. With
+whole counts it is a PuLP problem, so that either solver serves.
 """
 
 from __future__ import annotations
@@ -44,14 +45,19 @@ class Point:
 class Master:
     """Cuts as arrays, and the two models made of them."""
 
-    def __init__(self, first: FirstStage, risk: Risk, scenario_of: Places) -> None:
+    def __init__(
+        self, first: FirstStage, risk: Risk, scenario_of: Places, floors: Array | None = None
+    ) -> None:
         self._first, self._risk, self._scenario_of = first, risk, scenario_of
+        self._floors = np.zeros(len(scenario_of)) if floors is None else floors
         self._columns, self._parts = len(first), len(scenario_of)
         self._slopes = np.empty((0, self._columns))  # per unit of z
         self._constants = np.empty(0)
         self._part = np.empty(0, dtype=np.intp)
-        self._highs = silent_highs()
-        self._start()
+        self._highs, self._stepper = silent_highs(), silent_highs()
+        self._start(self._highs)
+        self._start(self._stepper)
+        self._start_steps()
 
     @property
     def cuts(self) -> int:
@@ -71,21 +77,27 @@ class Master:
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1) + 1)[:-1]])
         index, value = _rows(row, column, -slopes[used], self._columns + fresh, used.sum(axis=1))
         top = np.full(self._parts, math.inf)
-        self._highs.addRows(
-            self._parts, constants, top, len(index), starts.astype(np.int32), index, value
-        )
+        starts = starts.astype(np.int32)
+        for highs in (self._highs, self._stepper):
+            highs.addRows(self._parts, constants, top, len(index), starts, index, value)
 
     def relaxed(self) -> Point:
         """The optimum with counts continuous: a proven lower bound."""
-        self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self._highs.clearSolver()
-            self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise SolveError("the relaxed master problem was not solved")
+        _solve(self._highs)
         z = np.array(self._highs.getSolution().col_value[: self._columns])
         value = self._highs.getInfo().objective_function_value
         return Point(np.clip(z, 0.0, self._first.upper), value)
+
+    def step(self, center: Array, level: float) -> Array:
+        """The plan nearest to `center`, in sources, whose value by the cuts is `level` or less."""
+        at = self._first.feed(center)
+        rows = self._distance
+        both = np.concatenate([-at, at])
+        self._stepper.changeRowsBounds(len(rows), rows, both, np.full(len(rows), math.inf))
+        self._stepper.changeRowBounds(self._level, -math.inf, level)
+        _solve(self._stepper)
+        z = np.array(self._stepper.getSolution().col_value[: self._columns])
+        return np.clip(z, 0.0, self._first.upper)
 
     def reduced_costs(self) -> tuple[Array, float]:
         """Of the relaxation: reduced cost of each column, and the worth of one more budget USD."""
@@ -106,22 +118,22 @@ class Master:
         value = pulp.value(lp.objective)
         return Point(np.clip(z, 0.0, self._first.upper), float(value)), bound, run.solver
 
-    def _start(self) -> None:
-        risk, first, highs = self._risk, self._first, self._highs
+    def _start(self, highs: highspy.Highs) -> None:
+        risk, first = self._risk, self._first
         for cost, upper in zip(first.cost.tolist(), first.upper.tolist(), strict=True):
             highs.addCol(cost, 0.0, upper, 0, [], [])
-        for scenario in self._scenario_of.tolist():
-            highs.addCol(float(risk.p[scenario]), 0.0, math.inf, 0, [], [])
+        for scenario, floor in zip(self._scenario_of.tolist(), self._floors.tolist(), strict=True):
+            highs.addCol(float(risk.p[scenario]), floor, math.inf, 0, [], [])
         self._budget: int | None = None
         if first.budget is not None and first.upfront.any():
             self._budget = highs.getNumRow()
             used = np.flatnonzero(first.upfront).astype(np.int32)
             highs.addRow(-math.inf, first.budget, len(used), used, first.upfront[used])
         if risk.weight:
-            self._start_risk()
+            self._start_risk(highs)
 
-    def _start_risk(self) -> None:
-        risk, highs = self._risk, self._highs
+    def _start_risk(self, highs: highspy.Highs) -> None:
+        risk = self._risk
         eta = highs.getNumCol()
         highs.addCol(risk.weight, *_FREE, 0, [], [])
         for scenario, p in enumerate(risk.p.tolist()):
@@ -131,6 +143,36 @@ class Master:
             index = np.concatenate([[eta, zeta], parts]).astype(np.int32)
             value = np.concatenate([[1.0, 1.0], np.full(len(parts), -1.0)])
             highs.addRow(0.0, math.inf, len(index), index, value)
+
+    def _start_steps(self) -> None:
+        """Level row, and distance columns with distance >= u - center, distance >= center - u."""
+        highs, first = self._stepper, self._first
+        columns = highs.getNumCol()
+        every = np.arange(columns, dtype=np.int32)
+        price = np.array(highs.getLp().col_cost_)
+        self._level = highs.getNumRow()
+        highs.addRow(-math.inf, math.inf, columns, every, price)
+        highs.changeColsCost(columns, every, np.zeros(columns))
+        sources = len(first.sources)
+        for scale in self._scales().tolist():
+            highs.addCol(1.0 / scale, 0.0, math.inf, 0, [], [])
+        self._distance = (self._level + 1 + np.arange(2 * sources)).astype(np.int32)
+        for sign in (-1.0, 1.0):
+            for source in range(sources):
+                fed = np.flatnonzero(first.source == source)
+                index = np.append(fed, columns + source).astype(np.int32)
+                value = np.append(sign * first.amount[fed], 1.0)
+                highs.addRow(0.0, math.inf, len(index), index, value)
+
+    def _scales(self) -> Array:
+        """What counts as one unit of distance in each source: USD, by its cheapest column."""
+        first = self._first
+        scales = np.ones(len(first.sources))
+        for source in range(len(first.sources)):
+            own = first.source == source
+            if own.any():
+                scales[source] = 1.0 / float((first.cost[own] / first.amount[own]).min())
+        return scales / scales.min()
 
     def _as_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
         first, risk = self._first, self._risk
@@ -146,7 +188,10 @@ class Master:
                 zip(first.upper.tolist(), first.whole.tolist(), strict=True)
             )
         ]
-        parts = [lp.add_variable(f"theta_{number}", 0) for number in range(self._parts)]
+        parts = [
+            lp.add_variable(f"theta_{number}", floor)
+            for number, floor in enumerate(self._floors.tolist())
+        ]
         goal = list(zip(columns, first.cost.tolist(), strict=True))
         goal += [
             (part, float(risk.p[s]))
@@ -189,6 +234,16 @@ class Master:
             terms = [(parts[part], 1.0)]
             terms += [(columns[at], -float(slopes[at])) for at in used.tolist()]
             lp.addConstraint(solvers.linear(terms) >= constant, f"cut_{number}")
+
+
+def _solve(highs: highspy.Highs) -> None:
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        highs.clearSolver()
+        highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        status = highs.modelStatusToString(highs.getModelStatus())
+        raise SolveError(f"the relaxed master problem was not solved: {status}")
 
 
 def _rows(

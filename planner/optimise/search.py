@@ -1,7 +1,7 @@
 """The search: an L-shaped method that ends with both bounds.
 
-First the relaxation: the master's optimum bounds from below, and the point that is evaluated lies
-between it and the best point so far (in-out), which keeps the steps short. Then whole counts: the
+First the relaxation, by the level method: the master's optimum bounds from below, and the next
+plan is the nearest to the best so far that the cuts price well below it. Then whole counts: the
 master with all cuts proposes a plan, its evaluation bounds from above and cuts again.
 """
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-_STEP = 0.5  # of the way from the best point to the master's
+_LEVEL = 0.3  # of the gap between the bounds, above the lower one, is what a step aims at
 _RELAXED_SHARE = 0.25  # of the gap asked for, to which the relaxation is solved
+_SLOW = 0.1  # of the gap; a bound that rises by less wants longer steps
+_TRACE = bool(__import__("os").environ.get("TRACE"))
 _MOST_ROUNDS = 1000
 
 
@@ -60,30 +62,34 @@ class Search:
         self.master.add(found)
         return float(self.first.cost @ z) + self.risk.cost(found.cost)
 
-    def relax(self, start: Array) -> bool:
-        """Solve the relaxation to a part of the gap; False where the time ended it."""
-        center, step = start, _STEP
+    def relax(self, start: Array, share: float = 1.0, tightness: float = _RELAXED_SHARE) -> bool:
+        """Solve the relaxation to a part of the gap; False where the time ended it.
+
+        `share` is how far along each step to go at first: less than all from a good start.
+        """
+        center = start
         value = self.evaluate(center)
         if value is None:
             return False
-        target = _RELAXED_SHARE * self.gap
+        self.relaxed, self.relaxed_at = value, center
+        target, former = tightness * self.gap, 0.0
         for _ in range(_MOST_ROUNDS):
-            point = self.master.relaxed()
-            self.lower = max(self.lower, point.value)
-            self.relaxed_at = point.z
-            if value - point.value <= target * abs(value) + 1e-12:
+            self.lower = max(self.lower, self.master.relaxed().value)
+            if value - self.lower <= target * abs(value) + 1e-12:
                 break
-            tried = center + step * (point.z - center)
+            level = self.lower + _LEVEL * (value - self.lower)
+            if self.lower - former < _SLOW * (value - former):
+                share = min(1.0, 1.5 * share)
+            former = self.lower
+            tried = center + share * (self.master.step(center, level) - center)
             cost = self.evaluate(tried)
             if cost is None:
                 return False
             if cost < value:
                 center, value = tried, cost
-                step = _STEP
-            else:
-                step = min(1.0, step * 1.5) if step < 1 else _STEP
-        self.relaxed = value
-        self.relaxed_at = center
+                self.relaxed, self.relaxed_at = value, center
+            if _TRACE:
+                print(f"   {self.evaluations} {value:.6g} {self.lower:.6g} share {share:.2f} cost {cost:.6g} cpu {time.process_time():.1f}")
         return True
 
     def round(self) -> bool:

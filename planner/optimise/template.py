@@ -66,6 +66,14 @@ class Template:
     def __len__(self) -> int:
         return len(self.cost)
 
+    @property
+    def unlimited(self) -> npt.NDArray[np.bool_]:
+        """Columns that alone can serve any demand: no dispatch is infeasible with them."""
+        pool = self.kind == RESERVED
+        limited = ((self.row >= self.rows.pool) & (self.value != 0.0)).any(axis=1)
+        free: npt.NDArray[np.bool_] = ~pool & ~limited & np.isinf(self.cap)
+        return free
+
     def reduced_costs(self, duals: Array, columns: Places) -> Array:
         """Reduced costs of some columns, hours x columns, from row duals, hours x rows."""
         found = np.broadcast_to(self.cost[columns], (len(duals), len(columns))).copy()
