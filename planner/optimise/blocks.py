@@ -33,8 +33,7 @@ class Hours:
 
     `demand` hours x groups (work released, for groups that wait), `owned` hours x pools,
     `active` hours x sources, `weight` hours each stands for, `due` and `released` hours x
-    waiting groups (cumulative GPU-hours). The first `inner` hours are its own; the rest only look
-    ahead, so that backlog at its end is worth what it should be.
+    waiting groups (cumulative GPU-hours).
     """
 
     scenario: int
@@ -45,16 +44,23 @@ class Hours:
     weight: Array
     due: Array
     released: Array
-    inner: int
 
     def __len__(self) -> int:
         return len(self.demand)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cuts:
+    """What comes after a block: theta >= constants + slopes.u + (the row's part in y)."""
+
+    slopes: Array
+    constants: Array
+
+
 class Block:
     """One block's linear program."""
 
-    def __init__(self, hours: Hours, template: Template, keep: Places) -> None:
+    def __init__(self, hours: Hours, template: Template, keep: Places, pool: Places) -> None:
         self.hours, self._template, self.keep = hours, template, keep
         self._waiting = len(template.deferrable)
         self._highs = silent_highs()
@@ -65,69 +71,145 @@ class Block:
         self._changing = at.ravel().astype(np.int32)
         self._floor = np.full(self._changing.size, -math.inf)
         self.solved = False
+        self._pool = pool
+        self._after: _Cuts | None = None
+        self._theta = -1
 
-    def solve(self, capacity: Array, commitment: Array, until: float) -> bool:
-        """Solve with GPUs per (hour, pool) and USD an hour per plan; False where time is over."""
-        spend = np.broadcast_to(commitment, (len(self.hours), len(commitment)))
+    def solve(self, u: Array, until: float) -> bool:
+        """Solve with the sources u; False where the time is over."""
+        hours, real = self.hours, self._pool >= 0
+        capacity = hours.owned.copy()
+        for source in np.flatnonzero(real & (u != 0.0)):
+            capacity[:, self._pool[source]] += hours.active[:, source] * u[source]
+        spend = np.broadcast_to(u[~real], (len(hours), int((~real).sum())))
         top = np.concatenate([capacity, spend], axis=1).ravel()
         self._highs.changeRowsBounds(len(self._changing), self._changing, self._floor, top)
+        if self._after is not None and len(self._after.constants):
+            low = self._after.constants + self._after.slopes @ u
+            at = len(hours) * self._template.rows.size + np.arange(len(low), dtype=np.int32)
+            self._highs.changeRowsBounds(len(low), at, low, np.full(len(low), math.inf))
         return self._run(until)
 
     def start_from(self, other: Block) -> None:
-        """Begin at the basis of a block of the same form."""
-        self._highs.setBasis(other._highs.getBasis())
+        """Begin at the basis of a block of the same form; the rows of cuts come in as basic."""
+        basis = other._highs.getBasis()
+        rows = list(basis.row_status)[: len(other.hours) * self._template.rows.size]
+        more = self._highs.getNumRow() - len(rows)
+        basis.row_status = rows + [highspy.HighsBasisStatus.kBasic] * more
+        self._highs.setBasis(basis)
 
     def widen(self, fresh: Places) -> None:
         """Take in more columns of the template, from the present basis on."""
         former, basis = self.keep, self._highs.getBasis()
         self.keep = np.union1d(former, fresh)
-        count, served = len(self.hours), len(self.hours) * self._waiting
+        count = len(self.hours)
         status = np.array([int(one) for one in basis.col_status])
         lower = int(highspy.HighsBasisStatus.kLower)
         wider = np.full((count, len(self.keep)), lower)
         own = status[: count * len(former)].reshape(count, len(former))
         wider[:, np.searchsorted(self.keep, former)] = own
-        rows = self._highs.getLp().row_lower_, self._highs.getLp().row_upper_
-        costs = np.array(self._highs.getLp().col_cost_)[count * len(former) :]
+        former_lp = self._highs.getLp()
         model = self._model()
-        model.row_lower_, model.row_upper_ = rows
+        own = count * self._template.rows.size
+        low, high = np.array(former_lp.row_lower_), np.array(former_lp.row_upper_)
+        model.row_lower_, model.row_upper_ = low[:own], high[:own]
+        tail = self._tail(former_lp, count * (len(self.keep) - len(former)))
         self._highs.passModel(model)
-        if served:
-            at = np.arange(self._first_served, self._first_served + served, dtype=np.int32)
-            self._highs.changeColsCost(served, at, costs)
+        if self._after is not None:
+            self._theta = self._highs.getNumCol()
+            self._highs.addCol(1.0, 0.0, math.inf, 0, [], [])
+        for at, (index, value) in enumerate(tail):
+            self._highs.addRow(low[own + at], high[own + at], len(index), index, value)
         statuses = np.append(wider.ravel(), status[count * len(former) :])
         kinds = {int(one): one for one in highspy.HighsBasisStatus.__members__.values()}
         basis.col_status = [kinds[one] for one in statuses.tolist()]
         self._highs.setBasis(basis)
+
+    def _tail(
+        self, lp: highspy.HighsLp, shift: int
+    ) -> list[tuple[npt.NDArray[np.int32], Array]]:
+        """The rows of the cuts, with columns moved on by `shift`."""
+        if self._after is None:
+            return []
+        own = len(self.hours) * self._template.rows.size
+        found = []
+        for number in range(len(self._after.constants)):
+            _, index, value = self._highs.getRowEntries(own + number)
+            found.append((np.asarray(index, dtype=np.int32) + np.int32(shift), np.array(value)))
+        return found
+
+    def like(self, other: Block) -> bool:
+        """Whether the other has as many hours and columns, and no cuts as yet in either."""
+        same = len(self.hours) == len(other.hours) and len(self.keep) == len(other.keep)
+        return same and (self._after is None) == (other._after is None)
 
     def begin_with(self, served: Array) -> None:
         """Set the GPU-hours that each waiting group has been served before the first hour."""
         rows = self._template.deferrable.astype(np.int32)
         self._highs.changeRowsBounds(len(rows), rows, -served, -served)
 
-    def value_backlog(self, worth: Array) -> None:
-        """Set what a GPU-hour served before the end saves after it, per waiting group."""
-        columns = (self._first_served + (len(self.hours) - 1) * self._waiting) + np.arange(
-            self._waiting
+    def look_ahead(self, sources: int) -> None:
+        """Give the block a column theta for what comes after it, known by cuts."""
+        self._after = _Cuts(np.empty((0, sources)), np.empty(0))
+        self._theta = self._highs.getNumCol()
+        self._highs.addCol(1.0, 0.0, math.inf, 0, [], [])
+
+    def cut(self, constant: float, slope: Array, worth: Array, u: Array) -> None:
+        """Add theta >= constant + slope.u + worth.y with y served at the end."""
+        assert self._after is not None
+        self._after = _Cuts(
+            np.vstack([self._after.slopes, slope]), np.append(self._after.constants, constant)
         )
-        self._highs.changeColsCost(len(columns), columns.astype(np.int32), -worth)
+        last = self._first_served + (len(self.hours) - 1) * self._waiting
+        index = np.append(last + np.arange(self._waiting), self._theta).astype(np.int32)
+        value = np.append(-worth, 1.0)
+        self._highs.addRow(constant + float(slope @ u), math.inf, len(index), index, value)
+
+    def slopes(self) -> Array:
+        """Slopes of the optimum in the sources u, what comes after included."""
+        rows, pool = self._template.rows, self._pool
+        dual = np.array(self._highs.getSolution().row_dual)
+        own = len(self.hours) * rows.size
+        duals = dual[:own].reshape(len(self.hours), rows.size)
+        found = np.empty(len(pool))
+        found[pool < 0] = duals[:, rows.plan : rows.quota].sum(axis=0)
+        real = pool >= 0
+        found[real] = (self.hours.active[:, real] * duals[:, rows.pool + pool[real]]).sum(axis=0)
+        found = np.minimum(found, 0.0)
+        if self._after is not None:
+            found += np.maximum(dual[own:], 0.0) @ self._after.slopes
+        return found
+
+    def worth_of_served(self) -> Array:
+        """Change of the optimum per GPU-hour more that was served before the first hour."""
+        dual = np.array(self._highs.getSolution().row_dual[: self._template.rows.pool])
+        return -dual[self._template.deferrable]
 
     def duals(self) -> Array:
         """Row duals, hours x rows of the template."""
-        found = np.array(self._highs.getSolution().row_dual)
+        own = len(self.hours) * self._template.rows.size
+        found = np.array(self._highs.getSolution().row_dual[:own])
         return found.reshape(len(self.hours), self._template.rows.size)
 
     def values(self) -> tuple[Array, Array]:
         """Columns kept, hours x columns; and cumulative GPU-hours served, hours x waiting."""
         found = np.array(self._highs.getSolution().col_value)
         hours, used = len(self.hours), len(self.keep)
-        served = found[hours * used :].reshape(hours, self._waiting)
+        end = hours * (used + self._waiting)
+        served = found[hours * used : end].reshape(hours, self._waiting)
         return found[: hours * used].reshape(hours, used), served
 
     @property
     def objective(self) -> float:
-        """The optimum of the linear program."""
+        """The optimum of the linear program, what comes after included."""
         return float(self._highs.getInfo().objective_function_value)
+
+    @property
+    def own_cost(self) -> float:
+        """USD of the block's own hours."""
+        if self._after is None:
+            return self.objective
+        return self.objective - float(self._highs.getSolution().col_value[self._theta])
 
     @property
     def _first_served(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.model.columns import due_and_released
 from planner.optimise.blocks import Block, Hours
+from planner.optimise.chain import Chain, pieces
 from planner.optimise.recourse import KINDS, Evaluation
 from planner.optimise.template import template
 
@@ -42,14 +43,16 @@ class DispatchOracle:
         every = np.arange(len(self._template))
         keep = every if keep is None else keep
         self._left_out = np.setdiff1d(every, keep)
-        self._blocks = [Block(hours, self._template, keep) for hours in self._hours()]
-        self._pool = np.array([source.pool for source in first.sources], dtype=np.intp)
+        pool = np.array([source.pool for source in first.sources], dtype=np.intp)
+        self._blocks = [Block(hours, self._template, keep, pool) for hours in self._hours()]
+        self._chains = self._link()
         self._workers = ThreadPoolExecutor(os.cpu_count() or 1)
 
     @property
     def scenario_of(self) -> Places:
         """The scenario of each part."""
-        return np.array([block.hours.scenario for block in self._blocks], dtype=np.intp)
+        owners = self._chains or self._blocks
+        return np.array([_scenario(one) for one in owners], dtype=np.intp)
 
     @property
     def merged(self) -> bool:
@@ -58,19 +61,32 @@ class DispatchOracle:
 
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """Recourse cost and slopes at u, by every block's dual."""
+        found = self._evaluate(u, until)
+        while found is not None and self._widen():
+            found = self._evaluate(u, until)
+        return found
+
+    def _evaluate(self, u: Array, until: float) -> Evaluation | None:
+        if self._chains:
+            return self._chained(u, until)
         if not self._solve(u, until):
             return None
-        while self._widen():
-            if not self._solve(u, until):
-                return None
         value = np.array([block.objective for block in self._blocks])
-        slope = np.array([self._slopes(block) for block in self._blocks])
-        cost = np.bincount(self.scenario_of, value)
-        return Evaluation(u, value, slope, cost)
+        slope = np.array([block.slopes() for block in self._blocks])
+        return Evaluation(u, value, slope, np.bincount(self.scenario_of, value))
+
+    def exact(self, u: Array, until: float) -> Array | None:
+        """USD per scenario of a dispatch that keeps every rule, also from block to block."""
+        if not self._chains:
+            found = self.evaluate(u, until)
+            return None if found is None else found.cost
+        for chain in self._chains:
+            if not chain.forward(lambda block: block.solve(u, until)):
+                return None
+        return np.bincount(self.scenario_of, [chain.cost() for chain in self._chains])
 
     def by_kind(self, u: Array) -> Array:
-        """USD per (scenario, kind of KINDS), per hour weight."""
-        self._solve(u, np.inf)
+        """USD per (scenario, kind of KINDS), per hour weight, as last solved."""
         form = self._template
         found = np.zeros((int(self.scenario_of.max()) + 1, len(KINDS)))
         for block in self._blocks:
@@ -112,61 +128,77 @@ class DispatchOracle:
         return True
 
     def _solve(self, u: Array, until: float) -> bool:
-        commitment = u[self._pool < 0]
+        """Solve every block of scenarios that are not chains."""
+        first, *others = self._blocks
+        if first.solved:
+            return all(self._workers.map(lambda block: block.solve(u, until), self._blocks))
+        if not first.solve(u, until):
+            return False
+        for other in others:
+            if len(other.hours) == len(first.hours):
+                other.start_from(first)
+        return all(self._workers.map(lambda block: block.solve(u, until), others))
+
+    def _chained(self, u: Array, until: float) -> Evaluation | None:
+        """The evaluation where scenarios are chains of blocks."""
 
         def solve(block: Block) -> bool:
-            return block.solve(self._capacity(block.hours, u), commitment, until)
+            if not block.solved:
+                done = next((b for b in self._blocks if b.solved and b.like(block)), None)
+                if done is not None:
+                    block.start_from(done)
+            return block.solve(u, until)
 
-        first, *others = self._blocks
-        if not first.solved:
-            if not solve(first):
-                return False
-            for other in others:
-                if len(other.hours) == len(first.hours):
-                    other.start_from(first)
-            return all(self._workers.map(solve, others))
-        return all(self._workers.map(solve, self._blocks))
+        found = list(self._workers.map(lambda chain: chain.backward(u, solve), self._chains))
+        values = [one[0] for one in found if one is not None]
+        if len(values) < len(found):
+            return None
+        slopes = np.array([one[1] for one in found if one is not None])
+        cost = np.array([chain.cost() for chain in self._chains])
+        return Evaluation(u, np.array(values), slopes, np.bincount(self.scenario_of, cost))
 
-    def _capacity(self, hours: Hours, u: Array) -> Array:
-        capacity = hours.owned.copy()
-        for source, pool in enumerate(self._pool.tolist()):
-            if pool >= 0:
-                capacity[:, pool] += hours.active[:, source] * u[source]
-        return capacity
-
-    def _slopes(self, block: Block) -> Array:
-        rows = self._template.rows
-        duals = block.duals()
-        found = np.empty(len(self._pool))
-        found[self._pool < 0] = duals[:, rows.plan : rows.quota].sum(axis=0)
-        real = self._pool >= 0
-        pools = duals[:, rows.pool + self._pool[real]]
-        found[real] = (block.hours.active[:, real] * pools).sum(axis=0)
-        return np.minimum(found, 0.0)
+    def _link(self) -> list[Chain]:
+        """Chains, where some scenario has more than one block with waiting work."""
+        scenarios = len(self._reduced.problem.scenarios)
+        if not len(self._template.deferrable) or len(self._blocks) == scenarios:
+            return []
+        return [
+            Chain(
+                [block for block in self._blocks if block.hours.scenario == scenario],
+                len(self._first.sources),
+            )
+            for scenario in range(scenarios)
+        ]
 
     def _hours(self) -> list[Hours]:
         reduced = self._reduced
         cells = reduced.cells
         weights = cells.mean_hours if self._merged else cells.hours
         if len(self._template.deferrable):
-            hours = reduced.problem.hours
-            every = np.arange(hours)
-            ones = np.ones(hours)
-            return [self._take(s, every, ones, s) for s in range(len(reduced.problem.scenarios))]
+            window = max(reduced.groups[g].rules.window for g in self._template.deferrable)
+            return [
+                self._take(s, np.arange(start, end), np.ones(end - start), s)
+                for s in range(len(reduced.problem.scenarios))
+                for start, end in pieces(reduced.problem.hours, window)
+            ]
         found = []
         for scenario in [None] if self._merged else range(len(reduced.problem.scenarios)):
             own = np.flatnonzero(
                 np.ones_like(cells.hour) if scenario is None else cells.scenario == scenario
             )
-            pieces = np.array_split(own, max(1, round(len(own) / _CELLS)))
+            parts = np.array_split(own, max(1, round(len(own) / _CELLS)))
             found += [
                 self._take(cells.scenario[piece], cells.hour[piece], weights[piece], scenario or 0)
-                for piece in pieces
+                for piece in parts
             ]
         return found
 
     def _take(
-        self, scenarios: int | Places, hours: Places, weight: Array, scenario: int
+        self,
+        scenarios: int | Places,
+        hours: Places,
+        weight: Array,
+        scenario: int,
     ) -> Hours:
         reduced = self._reduced
         demand = np.stack([g.demand[scenarios, hours] for g in reduced.groups], axis=1)
@@ -180,6 +212,11 @@ class DispatchOracle:
         none = np.zeros((len(hours), 0))
         due = np.stack([d[scenario, hours] for d, _ in limits], axis=1) if limits else none
         released = np.stack([r[scenario, hours] for _, r in limits], axis=1) if limits else none
-        return Hours(
-            scenario, int(hours[0]), demand, owned, active, weight, due, released, len(hours)
-        )
+        start = int(hours[0])
+        return Hours(scenario, start, demand, owned, active, weight, due, released)
+
+
+def _scenario(one: Chain | Block) -> int:
+    block = one.blocks[0] if isinstance(one, Chain) else one
+    return block.hours.scenario
+
