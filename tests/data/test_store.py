@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import pyarrow.parquet as pq
 import pytest
 
 from data.errors import StoreError
@@ -288,6 +289,18 @@ def test_a_missing_delivery_folder_is_named_and_loading_the_file_again_repairs_i
         opened.table("billing")
     assert A.publish(opened).status is Status.LOADED
     assert total(opened) == Decimal(16)
+
+
+def test_a_column_that_an_older_file_lacks_reads_as_missing(store):
+    A.publish(store)
+    Charges(("1",), account="2").publish(store)
+    for record in store.deliveries():
+        path = store.path / "deliveries" / record.folder / "billing.parquet"
+        pq.write_table(pq.read_table(path).drop_columns(["list_cost", "tags"]), path)
+    table = store.table("billing")
+    assert list(table.columns) == BILLING.names
+    assert table.list_cost.sum().to_pyarrow().as_py() is None
+    assert total(store) == Decimal(16)
 
 
 def test_a_file_in_the_place_of_the_store_is_an_error(tmp_path):
