@@ -6,7 +6,7 @@ A normaliser gives its rows; what all layouts need alike is added here, once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ibis
 import pandas as pd
@@ -16,9 +16,6 @@ from data.catalogue import region_aliases, shapes
 from data.engines import ibis_type, quoted, run
 from data.schema import BILLING
 from providers.files.expressions import MONEY
-
-if TYPE_CHECKING:
-    from providers.contract import DeliveryContext
 
 # Beyond BILLING in the staged file, read for ranking and by no query of the store.
 INVOICE = "invoice_id"
@@ -126,12 +123,3 @@ def _unit(rows: Any, lineage: Lineage) -> Any:
     parts = (rows.source, rows.billing_account, lineage.dataset, rows.billing_period)
     texts = [ibis.literal(p) if isinstance(p, str) else p.replace("|", "/") for p in parts]
     return texts[0] + "|" + texts[1] + "|" + texts[2] + "|" + texts[3]
-
-
-def unit_of_manifest(source: str, context: DeliveryContext) -> str | None:
-    """The unit of every row of a delivery whose manifest states account and period, else None."""
-    from data.store import unit_name
-
-    if context.manifest_account is None or context.manifest_period is None:
-        return None
-    return unit_name(source, context.manifest_account, context.dataset, context.manifest_period)
