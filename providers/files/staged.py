@@ -50,11 +50,12 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
         connection,
         "SELECT unit, source, billing_period, count(*), bool_or(invoice_id IS NOT NULL), "
         "sum(abs(coalesce(effective_cost, billed_cost))), "
+        "count(billed_cost) > 0 AND count(effective_cost) > 0, "
         "count(*) FILTER (WHERE effective_cost IS NULL AND billed_cost IS NOT NULL "
         f"AND source = 'aws') FROM {source} GROUP BY ALL ORDER BY ALL",
     ):
-        unit, cloud, period, rows, invoiced, cost, missing = record
-        units[unit] = _added(units.get(unit), rows, invoiced, cost)
+        unit, cloud, period, rows, invoiced, cost, both, missing = record
+        units[unit] = _added(units.get(unit), UnitFacts(rows, invoiced, cost, both))
         periods[period] = periods.get(period, 0) + rows
         sources.add(cloud)
         unstated += missing
@@ -67,12 +68,16 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
     return Found(units, rows, tuple(sorted(sources)), periods, tuple(warnings), tuple(quality))
 
 
-def _added(before: UnitFacts | None, rows: int, invoiced: bool, cost: Decimal | None) -> UnitFacts:
+def _added(before: UnitFacts | None, more: UnitFacts) -> UnitFacts:
     if before is None:
-        return UnitFacts(rows, invoiced, cost)
-    both = [amount for amount in (before.cost, cost) if amount is not None]
-    total = sum(both, Decimal(0)) if both else None
-    return UnitFacts(before.rows + rows, before.has_invoice or invoiced, total)
+        return more
+    stated = [amount for amount in (before.cost, more.cost) if amount is not None]
+    return UnitFacts(
+        before.rows + more.rows,
+        before.has_invoice or more.has_invoice,
+        sum(stated, Decimal(0)) if stated else None,
+        before.states_both or more.states_both,
+    )
 
 
 def _machines(connection: Any, source: str) -> tuple[list[str], list[dict[str, Any]]]:

@@ -194,6 +194,20 @@ def test_actual_and_amortized_stand_side_by_side(store):
     assert total(store) == Decimal(6)
 
 
+@pytest.mark.parametrize("lone", ["actual", "amortized"])
+def test_an_azure_file_that_fills_both_costs_does_not_stand_beside_the_other(store, lone):
+    azure = Charges(("3",), source="azure")
+    with store.staging() as folder:
+        staged = replace(azure, dataset=lone).stage(folder)
+        units = {unit: replace(facts, states_both=True) for unit, facts in staged.units.items()}
+        store.publish(replace(staged, units=units))
+    other = "amortized" if lone == "actual" else "actual"
+    result = replace(azure, dataset=other).publish(store)
+    assert result.status is Status.REJECTED
+    assert "same money twice" in result.reason
+    assert total(store) == Decimal(3)
+
+
 def test_another_account_or_period_may_use_another_dataset(store):
     A.publish(store)
     assert Charges(("1",), account="2", dataset="focus").publish(store).status is Status.LOADED
