@@ -26,7 +26,7 @@ ZERO = Decimal(0)
 
 def total(series: pd.Series) -> Decimal:
     """The exact sum of a column of decimals, the known ones where some are missing."""
-    return sum(series.dropna().tolist(), ZERO)
+    return money.total(series.dropna())
 
 
 def state_rows(fleet: pd.DataFrame) -> tuple[StateRow, ...]:
