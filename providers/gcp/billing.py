@@ -13,6 +13,7 @@ import ibis
 
 from data.errors import DataError, Problem
 from providers.contract import Normalised
+from providers.files.counting import counts
 from providers.files.expressions import UNKNOWN, concat_ws, month_of, to_json, utc
 from providers.files.nested import is_json, object_or_raw, objects
 from providers.files.quantities import null_money, product
@@ -48,14 +49,14 @@ def _warnings(rows: Any, context: DeliveryContext) -> tuple[str, ...]:
     committed = rows.cud_credit + rows.spend_credit
     gpu = rows.gpu
     hours = skus.gpu_hours(rows)
-    counts = rows.aggregate(
-        faults=rows.credit_fault.sum(),
-        fees=(rows.fee & ~skus.is_spend_fee(rows)).sum(),
-        partial=(~rows.fee & is_partial(rows.cost, committed)).sum(),
-        payments=(gpu & (rows.payment != 0)).sum(),
-        unmeasured=(gpu & ~rows.unused & (rows.cost != 0) & hours.isnull()).sum(),
+    found = counts(
+        rows,
+        faults=rows.credit_fault,
+        fees=rows.fee & ~skus.is_spend_fee(rows),
+        partial=~rows.fee & is_partial(rows.cost, committed),
+        payments=gpu & (rows.payment != 0),
+        unmeasured=gpu & ~rows.unused & (rows.cost != 0) & hours.isnull(),
     )
-    found = counts.to_pyarrow().to_pylist()[0]
     if found["faults"]:
         raise DataError("GCP billing export: credits that cannot be read", _credit_faults(rows))
     texts = {
