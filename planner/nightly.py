@@ -147,7 +147,7 @@ def short_summary(night: Night) -> tuple[str, dict[str, Any]]:
         "warnings": list(night.warnings),
         "summary": summary,
     }
-    return demo_summary(night.plan, night.tables, night.folder), document
+    return demo_summary(night.plan, night.folder), document
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from planner.holdings import holdings, with_advised
 from planner.horizon import horizon_of
 from planner.idle import idle_table
 from planner.limits import changes, limits
+from planner.moves import moves
 from planner.needs import needs_from
 from planner.prices import offer_table
 from planner.purchases import purchases
@@ -192,17 +193,18 @@ def _summary(
     steps = waterfall.steps
     saving = figures.total(advised["saving_per_month"])
     today, planned = to_cents(steps.today), to_cents(steps.plan)
+    expiring = to_cents(steps.expiring)
     bill = BillFigures(
         currency=CURRENCY,
         today_per_month=today,
         plan_per_month=planned,
         saving_per_month=saving,
         cash_saving_per_month=figures.total(advised["cash_saving_per_month"]),
-        repriced_per_month=planned - today + saving,
+        repriced_per_month=planned - today + saving - expiring,
+        expiring_per_month=expiring,
         not_planned_per_month=to_cents(float(left_out) * month),
     )
     per_hour = given.fleet.groupby("hour_start")["gpu_hours"].sum()
-    best = advised[advised["saving_per_month"] > 0]
     return Summary(
         date=given.as_of.isoformat(),
         window_start=iso(given.window.start),
@@ -215,7 +217,7 @@ def _summary(
         classes=figures.class_rows(given.fleet),
         mix=figures.mix_rows(waterfall.plan, supply),
         solve=figures.solve_figures(waterfall.plan),
-        moves=tuple(best["id"].head(3)),
+        moves=moves(advised),
         rejected_prices=figures.rejected_prices(given.offers),
         prices_used=int((given.offers["status"] == "used").sum()),
         freshness=given.freshness,

@@ -133,7 +133,7 @@ def night_inputs(session: Session) -> NightInputs:
 def findings(session: Session, seen: Observed) -> pd.DataFrame:
     """Frame of QUALITY: what was found while loading, observing and pricing, worst first."""
     late = observed.window_findings(seen.extents, seen.window, session.as_of)
-    priced = prices.findings(seen.offers, session.as_of, session.settings.prices)
+    priced = prices.findings(seen.offers, session.as_of)
     told = [
         quality.Finding(**row)
         for table in (session.store.quality(), priced)

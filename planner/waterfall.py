@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from data.errors import SolveError
 from data.frames import records
 from data.money import HOURS_PER_MONTH
@@ -21,8 +23,6 @@ from planner.supply import offer_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import pandas as pd
 
     from planner.assemble import Need, PlanRules
     from planner.horizon import Horizon
@@ -62,10 +62,16 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The steps and the solved stages they come from, the last stage being the plan."""
+    """The steps and the solved stages they come from, the last stage being the plan.
+
+    `committed_now` are needed GPU-hours a month that run on commitments today, by class id and
+    offer; `movable` the class ids that may run elsewhere than today.
+    """
 
     steps: Steps
     stages: dict[Stage, Solved]
+    committed_now: pd.Series
+    movable: frozenset[str]
 
     @property
     def plan(self) -> Solved:
@@ -108,7 +114,25 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         move=cost[Stage.BUY] - cost[Stage.MOVE],
         plan=cost[Stage.MOVE],
     )
-    return Waterfall(steps, stages)
+    movable = frozenset(need.id for need in basis.needs if need.anywhere != need.same_place)
+    return Waterfall(steps, stages, _committed_now(bill) * month, movable)
+
+
+def _committed_now(bill: pd.DataFrame) -> pd.Series:
+    rows = bill[bill["purchase_option"].isin(COMMITTED) & (bill["needed_gpu_hours"] > 0)]
+    rows = rows.dropna(subset=["cloud", "region", "instance_type", "gpu_family"])
+    names = pd.DataFrame(
+        {
+            "class": rows["workload_class"].astype(str) + "|" + rows["gpu_family"].astype(str),
+            "offer": rows["cloud"].astype(str)
+            + "/"
+            + rows["region"].astype(str)
+            + "/"
+            + rows["instance_type"].astype(str),
+            "gpu_hours": rows["needed_gpu_hours"],
+        }
+    )
+    return names.groupby(["class", "offer"], sort=True)["gpu_hours"].sum()
 
 
 def with_needed_cost(rows: pd.DataFrame) -> pd.DataFrame:
