@@ -18,6 +18,7 @@ from data.store import (
     delivery_id,
     unit_name,
 )
+from data.store.folder import DELIVERIES
 from providers.contract import DeliveryContext
 from providers.files import staged as contents
 from providers.files import tables
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _BILLING = "billing"
 _MOST_PROBLEMS = 12
+_HASHED_FIRST = 64 * 1024 * 1024
 # Small row groups keep what a thread holds before it writes within the memory limit.
 _ROW_GROUP = 61_440
 _NO_CURRENCY = "currency 'unknown'"
@@ -98,6 +100,9 @@ def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool
     try:
         if delivery.problems:
             raise DataError("the delivery is not complete", delivery.problems)
+        known = None if force else _known(delivery, store, dataset)
+        if known is not None:
+            return known
         with store.staging() as folder:
             connection = engines.connect()
             try:
@@ -110,6 +115,34 @@ def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool
         raise
     except LoadfactorError as error:
         return _unread(delivery, Status.REJECTED, _reason(error))
+
+
+def _known(delivery: Delivery, store: Store, dataset: str | None) -> DeliveryResult | None:
+    """The answer for content that is read already, without reading it again; else None.
+
+    Large files are not worth reading twice to learn that early.
+    """
+    if sum(path.stat().st_size for path in delivery.files) > _HASHED_FIRST or not store.active():
+        return None
+    digest = content_hash(delivery.files)
+    store.refresh()
+    for record in store.deliveries():
+        if not (store.path / DELIVERIES / record.folder / f"{record.table}.parquet").is_file():
+            continue
+        wanted = record.dataset if dataset is None else dataset
+        export_id = _delivery_id(delivery.manifest, digest, wanted)
+        if (record.sha256, record.dataset, record.delivery_id) == (digest, wanted, export_id):
+            return DeliveryResult(
+                path=delivery.shown,
+                source=record.source,
+                dataset=record.dataset,
+                delivery_id=record.delivery_id,
+                billing_periods=record.billing_periods,
+                rows=record.rows,
+                status=Status.UNCHANGED,
+                warnings=record.warnings,
+            )
+    return None
 
 
 def _unread(delivery: Delivery, status: Status, reason: str) -> DeliveryResult:
