@@ -44,12 +44,17 @@ def solve(
     if not reduced.groups:
         return _nothing_needed(problem, solver, time.perf_counter() - begin)
     made = build(reduced)
-    left = time_limit - (time.perf_counter() - begin)
-    run = solvers.run(made.lp, solver=solver, gap=gap, time_limit=left)
-    return _result(made, run, gap, begin)
+    spent = time.perf_counter() - begin
+    run = solvers.run(made.lp, solver=solver, gap=gap, time_limit=time_limit - spent)
+    return result_of(made, run, gap, spent)
 
 
-def _result(made: Columns, run: solvers.Run, gap: float, begin: float) -> Result:
+def result_of(made: Columns, run: solvers.Run, gap: float, spent: float) -> Result:
+    """The answer that a solver's run gives; `spent` are the seconds before it.
+
+    Status and objective come from the plan's own cost and the proven bound, not from the solver.
+    """
+    begin = time.perf_counter() - spent - run.seconds
     # No cost is negative, so zero is a bound that needs no solver.
     bound = max(0.0, (run.bound or 0.0) * scale(made))
     if not run.has_solution:
