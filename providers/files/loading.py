@@ -208,7 +208,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
     unit = _unit(manifest, dataset, layout)
     rows = finish(job.connection, normalised.rows, Lineage(dataset, export_id, unit))
     target = job.folder / f"{_BILLING}.parquet"
-    _write(job.connection, rows, target)
+    _write(job.connection, rows, target, normalised.rows)
     found = contents.look_into(job.connection, target, job.delivery.shown)
     _check_rows(manifest, found.rows, job.delivery.shown)
     warnings, quality = _findings(job, normalised, found, target)
@@ -257,13 +257,14 @@ def _unit(manifest: Manifest | None, dataset: str, layout: Layout) -> str | None
     return unit_name(source, manifest.account, dataset, manifest.period)
 
 
-def _write(connection: Any, rows: Any, target: Path) -> None:
+def _write(connection: Any, rows: Any, target: Path, typed: Any) -> None:
+    """Write the rows; a cell that cannot be cast is named by the expression that casts it."""
     sql = connection.compile(rows)
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP}"
     try:
         engines.run(connection, f"COPY ({sql}) TO {engines.quoted(target)} ({options})")
     except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
-        raise cell_error(connection, rows, error) from error
+        raise cell_error(connection, typed, error) from error
 
 
 def _check_rows(manifest: Manifest | None, rows: int, shown: str) -> None:

@@ -139,6 +139,7 @@ def _purchase_option(rows: Any) -> Any:
         (covers_half(rows.cost, rows.cud_credit), "reserved"),
         (own_model != _DEFAULT_MODEL, "savings_plan"),
         (covers_half(rows.cost, rows.spend_credit), "savings_plan"),
+        (~_is_usage(rows), "unknown"),
         else_="on_demand",
     )
 
@@ -154,12 +155,16 @@ def _cost_type(rows: Any) -> Any:
     return rows.cost_type.lower().re_replace(r"[\s_]+", "").fill_null("regular")
 
 
-def _charge_type(rows: Any) -> Any:
-    """The kind of the row; a correction of usage restates usage and stays `usage`."""
+def _is_usage(rows: Any) -> Any:
     kind = _cost_type(rows)
     restated = (kind == "adjustment") & rows.adjustment_type.upper().endswith("_CORRECTION")
-    regular = (kind == "regular") | restated.fill_null(False)
-    stated = kind.substitute(_COST_TYPES, else_="other")
+    return (kind == "regular") | restated.fill_null(False)
+
+
+def _charge_type(rows: Any) -> Any:
+    """The kind of the row; a correction of usage restates usage and stays `usage`."""
+    regular = _is_usage(rows)
+    stated = _cost_type(rows).substitute(_COST_TYPES, else_="other")
     return ibis.cases((regular & rows.fee, "fee"), (regular, "usage"), else_=stated)
 
 

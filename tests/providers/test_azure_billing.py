@@ -10,7 +10,9 @@ import duckdb
 import pytest
 
 from data.errors import DataError
+from data.schema import BILLING
 from providers.azure.billing import normalise
+from providers.contract import FINISHED_LATER
 from tests.exports import Rows, csv_file, normal_form, sample
 
 if TYPE_CHECKING:
@@ -331,6 +333,13 @@ def test_a_bad_cost_is_named_by_row_and_column(tmp_path: Path) -> None:
         read(tmp_path, {}, {"Cost": "NaN"}, {"Cost": "many"})
     wheres = [problem.where for problem in caught.value.problems]
     assert wheres == ["row 2, column Cost", "row 3, column Cost"]
+
+
+def test_every_column_of_billing_is_given_but_those_of_the_common_last_step(
+    tmp_path: Path,
+) -> None:
+    (row,) = read(tmp_path, {})
+    assert set(BILLING.names) - set(FINISHED_LATER) <= set(row)
 
 
 def test_totals_of_the_real_amortized_file(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import DataError
+from data.schema import BILLING
+from providers.contract import FINISHED_LATER
 from providers.gcp.billing import normalise
 from tests.exports import Rows, csv_file, json_lines, normal_form, sample
 
@@ -309,6 +311,7 @@ def test_the_cost_type_tells_the_charge(
     (read_row,) = read(tmp_path, row)
     assert (read_row["charge_type"], read_row["is_correction"]) == (charge_type, correction)
     assert (read_row["account"], read_row["usage_qty"]) == (None, None)
+    assert (read_row["purchase_option"] == "on_demand") == (charge_type == "usage")
 
 
 @pytest.mark.parametrize(
@@ -375,6 +378,17 @@ def test_credits_that_cannot_be_read_are_an_error_that_names_the_row(
     assert [problem.where for problem in caught.value.problems] == ["row 2, credits"]
 
 
+@pytest.mark.parametrize("cell", ["{}", "[]", "null", "None", ""])
+def test_an_empty_list_of_credits_is_no_credit_in_every_spelling(tmp_path: Path, cell: str) -> None:
+    (row,) = normal_form(normalise, csv_file(tmp_path / "x.csv", [flattened(credits=cell)]))
+    assert row["billed_cost"] == 80
+
+
+def test_labels_as_an_object_are_kept_as_they_are(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, charge(ON_DEMAND, "80", labels={"team": "a"}))
+    assert json.loads(row["tags"]) == {"team": "a"}
+
+
 def test_labels_that_cannot_be_read_are_kept_as_raw_text(tmp_path: Path) -> None:
     path = csv_file(tmp_path / "x.csv", [flattened(labels="[{'key': 'a")])
     (row,) = normal_form(normalise, path)
@@ -415,6 +429,13 @@ def test_parquet_with_nested_fields_gives_the_rows_of_json(tmp_path: Path) -> No
     from_json = read(tmp_path, *rows)
     assert normal_form(normalise, tmp_path / "export.parquet") == from_json
     assert from_json.total("billed_cost") == Decimal("80.5")  # 80 - 2 - 1 + 3.5
+
+
+def test_every_column_of_billing_is_given_but_those_of_the_common_last_step(
+    tmp_path: Path,
+) -> None:
+    (row,) = read(tmp_path, charge(ON_DEMAND, "80"))
+    assert set(BILLING.names) - set(FINISHED_LATER) <= set(row)
 
 
 def test_totals_of_the_real_export_with_commitments(tmp_path: Path) -> None:
