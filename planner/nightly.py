@@ -80,9 +80,8 @@ def load_sources(session: Session) -> list[DeliveryResult]:
 
     settings = session.settings
     results: list[DeliveryResult] = []
-    for name, source in settings.sources.items():
+    for source in settings.sources.values():
         if source.kind != "files":
-            log.warning("source %s: kind %s is not fetched by this version", name, source.kind)
             continue
         paths = [settings.path(text) for text in source.paths]
         results.extend(load(paths, session.store))
@@ -107,6 +106,11 @@ def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -
             results = load_sources(session)
         rejected = any(str(one.status) == "rejected" for one in results)
         warnings += _loading_warnings(results)
+        warnings += [
+            f"source {name}: kind {source.kind} is not fetched by this version, load its exports"
+            for name, source in session.settings.sources.items()
+            if source.kind != "files"
+        ]
     with timings.step("observe"):
         given = night_inputs(session)
     with timings.step("plan"):

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data import catalogue, frames, money, quality
-from data.errors import DataError
+from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
 from data.schema import COMMITMENTS, PRICES
@@ -71,6 +71,9 @@ class Observed:
 def open_session(config: Path | None, store: Path | None, as_of: date) -> Session:
     """The session that the common options describe."""
     settings = load_config(config)
+    if settings.store.engine != "duckdb":
+        where = Problem("store.engine", f"{settings.store.engine} does not run here", "use duckdb")
+        raise ConfigError("this version reads its store with DuckDB", [where])
     return Session(settings, Store.open(store or settings.store_path), as_of)
 
 
