@@ -29,7 +29,7 @@ _CHARGES = {
     "adjustment": "adjustment",
 }
 # Some real exports hold a unit price in AvailabilityZone (seen in FOCUS-Sample-Data 1.0).
-_PRICE = r"^[0-9]*\.[0-9]+$"
+_PRICE = r"^[0-9]*\.[0-9]+$|^0$"
 _MANAGED = r"(?i)sagemaker|vertex|machine learning|hyperpod"
 
 
