@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from data.frames import records
 from data.hours import iso
 from data.money import exact
+from data.names import short_name
 from data.plan import BillFigures, Freshness, Plan, Summary
 from planner import summary as figures
 from planner.assemble import PlanRules
@@ -81,6 +82,7 @@ class NightPlan:
 def plan_night(given: NightInputs) -> NightPlan:
     """The plan of a night. Raises SolveError where the optimiser finds none."""
     bill, left_out, scope_notes = planned_rows(given.fleet, given.settings)
+    bill = with_owned_ids(bill, given.commitments)
     supply = _supply(bill, given)
     waterfall = _waterfall(bill, supply, given)
     advice = Advice(
@@ -152,6 +154,20 @@ def planned_rows(
             "billed apart and never planned as instances"
         )
     return rows[inside].reset_index(drop=True), exact(float(outside["cost"].sum())), tuple(notes)
+
+
+def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFrame:
+    """The rows with commitment ids as the table of commitments spells them.
+
+    Exports give a GUID, a path or an ARN for the same commitment, in any letter case: ids are the
+    same where their last segments are.
+    """
+    known = {short_name(str(name)).lower(): str(name) for name in commitments["id"]}
+    spelled = {
+        name: known.get(short_name(str(name)).lower(), str(name))
+        for name in bill["commitment_id"].dropna().unique()
+    }
+    return bill.assign(commitment_id=bill["commitment_id"].map(spelled))
 
 
 def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:

@@ -21,7 +21,7 @@ from planner.holdings import holdings
 from planner.idle import idle_document
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
-from planner.planning import NightInputs, planned_rows
+from planner.planning import NightInputs, planned_rows, with_owned_ids
 from planner.states import Thresholds
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def commitments_answer(session: Session) -> list[dict[str, Any]]:
     """The rows of `loadfactor commitments`: committed, used and unused in USD a month."""
     seen = observe(session)
     bill, _, _ = planned_rows(seen.fleet.hours, session.settings)
+    bill = with_owned_ids(bill, seen.commitments)
     table = holdings(seen.commitments, bill, len(seen.fleet.covered), seen.window.end)
     rows = []
     for row in frames.records(table):
