@@ -7,9 +7,7 @@ from abc import ABC, abstractmethod
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from data.engines import connect, ibis_type
 from data.frames import conform
@@ -20,6 +18,9 @@ from providers.files.finish import Lineage, finish
 from providers.files.raw import read_raw
 from providers.registry import billing_normaliser
 from tests.exports import csv_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @cache

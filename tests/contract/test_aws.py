@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tests.contract.base import BillingContract
 
 # Made by us. Own spellings: the contract reads CUR 2.0 and legacy Parquet names alike.
@@ -32,8 +34,8 @@ _SAME = {"bill_payer_account_id": "000011112222", "line_item_product_code": "Ama
 
 
 class TestCostAndUsageReport(BillingContract):
-    datasets = ("cur", "cur2")
-    money = {"billed_cost": "line_item_unblended_cost",
+    datasets: ClassVar = ("cur", "cur2")
+    money: ClassVar = {"billed_cost": "line_item_unblended_cost",
              "list_cost": "pricing_public_on_demand_cost"}  # fmt: skip
 
     @staticmethod

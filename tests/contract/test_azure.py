@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tests.contract.base import BillingContract
 
 _SAME = {"BillingAccountId": "0086115", "BillingPeriodStartDate": "09/01/2026",
@@ -24,8 +26,8 @@ _ROWS = [
 
 
 class TestCostExport(BillingContract):
-    datasets = ("actual", "amortized", "azure")
-    money = {"billed_cost": "Cost", "effective_cost": "Cost"}
+    datasets: ClassVar = ("actual", "amortized", "azure")
+    money: ClassVar = {"billed_cost": "Cost", "effective_cost": "Cost"}
 
     @staticmethod
     def export_rows(dataset: str) -> list[dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tests.contract.base import BillingContract
 
 _SAME = {"ProviderName": "AWS", "BillingAccountId": "000011112222", "BillingCurrency": "USD",
@@ -30,8 +32,8 @@ _ROWS = [
 
 
 class TestFocus(BillingContract):
-    datasets = ("focus",)
-    money = {"billed_cost": "BilledCost", "effective_cost": "EffectiveCost",
+    datasets: ClassVar = ("focus",)
+    money: ClassVar = {"billed_cost": "BilledCost", "effective_cost": "EffectiveCost",
              "list_cost": "ListCost"}  # fmt: skip
 
     @staticmethod

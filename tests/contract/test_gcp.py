@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tests.contract.base import BillingContract
 
 _SAME = {"billing_account_id": "01-02-03", "service.id": "6F81-5844-456A",
@@ -24,8 +26,8 @@ _ROWS = [
 
 
 class TestBigQueryExport(BillingContract):
-    datasets = ("standard", "detailed")
-    money = {"billed_cost": "cost", "effective_cost": "cost", "list_cost": "cost_at_list"}
+    datasets: ClassVar = ("standard", "detailed")
+    money: ClassVar = {"billed_cost": "cost", "effective_cost": "cost", "list_cost": "cost_at_list"}
 
     @staticmethod
     def export_rows(dataset: str) -> list[dict[str, str]]:

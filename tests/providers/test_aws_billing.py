@@ -1,4 +1,4 @@
-"""Cost and Usage Reports. Rows with commitments, spot and blocks are made by us (no public file)."""
+"""Cost and Usage Reports. Rows with commitments, spot and blocks are made by us."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ SP_RECURRING = {**NO_HOURS, "line_item_line_item_type": "SavingsPlanRecurringFee
                 "line_item_unblended_cost": "75", "savings_plan_savings_plan_a_r_n": SP,
                 "savings_plan_total_commitment_to_date": "75",
                 "savings_plan_used_commitment": "60"}  # fmt: skip
-RI_COVERED = {"line_item_line_item_type": "DiscountedUsage", "line_item_unblended_cost": "0",
-              "reservation_reservation_a_r_n": RI, "reservation_effective_cost": "61.5"}  # fmt: skip
+RI_COVERED = {"line_item_line_item_type": "DiscountedUsage",
+              "line_item_unblended_cost": "0", "reservation_reservation_a_r_n": RI,
+              "reservation_effective_cost": "61.5"}  # fmt: skip
 RI_FEE = {**NO_HOURS, "line_item_line_item_type": "RIFee",
           "line_item_usage_type": "USE1-HeavyUsage:p5.48xlarge", "line_item_unblended_cost": "1000",
           "reservation_reservation_a_r_n": RI,
