@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from data.hours import Window
 
 # Machine types that look as if they had GPUs: EC2 p, g; Azure NC, ND, NG, NV; GCP a2, a3, g2 ...
-GPU_LOOKS = r"(?i)^((ml\.)?(p[2-9]|g[3-9])[a-z0-9]*\.|(ml\.)?standard_n[cdgv]|a[2-9]-|g[24]-)"
+GPU_LOOKS = r"(?i)^((ml\.)?(p[2-9]|g[3-9])[a-z0-9-]*\.|(ml\.)?standard_n[cdgv]|a[2-9]-|g[24]-)"
 # Of the billed GPU-hours, what telemetry should at least have seen.
 MEASURED_SHARE = 0.9
 # A savings plan's covered and unused parts may differ from its commitment by this share.

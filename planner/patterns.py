@@ -39,7 +39,7 @@ def idle_patterns(
     is_night = (local.dt.hour >= NIGHT_START) | (local.dt.hour < NIGHT_END)
     kind = pd.Series("day", index=fleet.index, dtype=object)
     kind[is_night] = "night"
-    kind[local.dt.dayofweek >= 5] = "weekend"
+    kind[local.dt.day_of_week >= 5] = "weekend"
     kind[fleet["reason"].isin(UNUSED)] = "never_started"
     plain = pd.DataFrame(
         {
