@@ -130,6 +130,7 @@ _OPPOSITE = {"move_to_spot": "move_to_on_demand"}
 def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
     hourly = bill[~bill["purchase_option"].isin(COMMITTED)]
     by_machine = dict(iter(hourly.groupby(["cloud", "instance_id"], sort=False)))
+    at_work = bill[bill["state"] == "busy"].groupby(["cloud", "instance_id"])["hour_start"].max()
     rows = []
     by = ["cloud", "account", "region", "instance_id", "instance_type", "gpu_count"]
     for key, idle in hourly[hourly["stoppable"]].groupby(by, dropna=False, sort=True):
@@ -159,24 +160,32 @@ def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
                 "confidence": "high" if held == 0 else "medium",
                 "risk": "on-demand capacity may not be there when it is started again"
                 + ("" if held == 0 else "; somebody held it, ask before stopping"),
-                "why": _idle_why(whole, hours, billed, held),
+                "why": _idle_why(whole, (hours, billed, held), at_work.get((cloud, instance))),
             }
         )
     return rows
 
 
-def _idle_why(whole: pd.DataFrame, hours: float, billed: float, held: float) -> str:
+def _idle_why(
+    whole: pd.DataFrame, gpu_hours: tuple[float, float, float], at_work: pd.Timestamp | None
+) -> str:
+    """Why to stop a machine: its idle, billed and held GPU-hours, and since when none worked.
+
+    An hour in which a sensor was silent is no sign of work, so it does not end the idle time.
+    """
+    hours, billed, held = gpu_hours
     what = "nothing ran on it"
     if held > 0:
         what = f"in {held:,.0f} of them its GPUs were held but did no work"
     text = f"All its GPUs were idle in {hours:,.0f} of {billed:,.0f} billed GPU-hours: {what}"
-    worked = whole.loc[~whole["stoppable"], "hour_start"]
-    newest = whole["hour_start"].max()
-    if worked.empty:
-        return f"{text}; it did not work in the whole window"
-    if worked.max() < newest:
-        days = (newest - worked.max()) / pd.Timedelta(days=1)
-        return f"{text}; idle since {worked.max() + HOUR:%Y-%m-%d %H:%M} UTC, {days:.1f} days"
+    if at_work is None:
+        return f"{text}; none was seen at work in the whole window"
+    idle_from, end = at_work + HOUR, whole["hour_start"].max() + HOUR
+    if idle_from < end:
+        days = (end - idle_from) / pd.Timedelta(days=1)
+        return (
+            f"{text}; none was seen at work since {idle_from:%Y-%m-%d %H:%M} UTC, {days:.1f} days"
+        )
     return text
 
 
