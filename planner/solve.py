@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OPTIMAL, FEASIBLE, INFEASIBLE, NO_SOLUTION = "optimal", "feasible", "infeasible", "no_solution"
 _SAME = 1e-12  # relative; a bound so near is the objective itself
+_SOLVER_TOLERANCE = 2e-6  # USD per hour weight; HiGHS leaves out branches that gain less than 1e-6
 _ROUNDING = 1e-9  # relative; sums of floats differ by so much in another order
 
 
@@ -66,7 +67,7 @@ def result_of(made: Columns, run: solvers.Run, gap: float, spent: float) -> Resu
     dispatch = dispatch_of(made, plan)
     costs = outcome.cost(problem, plan, dispatch)
     objective = math.fsum(costs.values())
-    if bound > objective * (1 - _SAME):
+    if objective - bound <= max(_SAME * objective, _SOLVER_TOLERANCE * scale(made)):
         bound = objective
     distance = relative_gap(objective, bound)
     return outcome.Result(

@@ -114,9 +114,9 @@ def serve_class(asked, index, demand, pools, quotas):
             most = min(rest, pools[number])
         elif kind != "shortage":
             found = asked.offers[number]
-            for place_, q in enumerate(asked.quotas):
+            for position, q in enumerate(asked.quotas):
                 if (q.provider, q.region) == (found.provider, found.region):
-                    quota, most = place_, min(rest, quotas[place_])
+                    quota, most = position, min(rest, quotas[position])
             if kind == "spot":
                 most = min(most, limit - spot, int(cap))
         best = math.inf
