@@ -28,9 +28,10 @@ def test_needed_lies_below_billed_by_what_is_free():
 
 
 def test_hours_without_any_data_are_left_out():
-    fleet = t.fleet([t.charge(start=0), t.charge(start=3)], [])
-    found = demand(fleet.hours, t.window(4), fleet.covered)
-    assert found["hour_start"].tolist() == [t.hour(0), t.hour(3)]
+    # Nothing arrived from hour 1 to hour 29: those 29 hours are missing, not zero.
+    fleet = t.fleet([t.charge(start=0), t.charge(start=30)], [], hours=31)
+    found = demand(fleet.hours, t.window(31), fleet.covered)
+    assert found["hour_start"].tolist() == [t.hour(0), t.hour(30)]
 
 
 def test_managed_services_are_planned_apart():

@@ -372,9 +372,9 @@ def test_telemetry_alone_makes_a_window():
     assert observed([], readings, t.day(1)) == t.window(24)
 
 
-def test_hours_without_any_row_are_not_covered():
-    bill = t.billing(
-        [t.charge(start=0), t.charge(start=1, gpus=0, gpu_hours=None), t.charge(start=5)]
-    )
-    covered = covered_hours(bill, t.utilization([]), t.window(24))
-    assert list(covered) == [t.hour(0), t.hour(1), t.hour(5)]
+def test_a_day_without_any_row_is_missing_and_a_shorter_pause_is_not():
+    # Rows in hours 0 and 5 of the first day and in hour 3 of the third: the 45 hours between
+    # are missing, the 4 hours before and the 20 after are a fleet of nothing.
+    rows = [t.charge(start=0), t.charge(start=5, gpus=0, gpu_hours=None), t.charge(start=51)]
+    covered = covered_hours(t.billing(rows), t.utilization([]), t.window(72))
+    assert list(covered) == [t.hour(h) for h in (*range(6), *range(51, 72))]

@@ -15,7 +15,7 @@ from tests import fleet as t
 HOURS = 6
 # A fleet takes about a second, so a failing one is reported as it was drawn, not shrunk.
 RUNS = settings(
-    max_examples=12,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     phases=(Phase.generate,),
