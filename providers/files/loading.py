@@ -104,7 +104,7 @@ def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool
         if known is not None:
             return known
         with store.staging() as folder:
-            connection = engines.connect()
+            connection = _connect()
             try:
                 job = _Job(delivery, dataset, folder, connection, store)
                 staged = _stage(job)
@@ -115,6 +115,17 @@ def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool
         raise
     except LoadfactorError as error:
         return _unread(delivery, Status.REJECTED, _reason(error))
+
+
+def _connect() -> Any:
+    """An engine that keeps the rows of an export on the streaming side of its joins.
+
+    How many rows a CSV file has is unknown to it: left to choose, it would build its hash table
+    of the export instead of the small reference table, and hold the whole file in memory.
+    """
+    connection = engines.connect()
+    engines.run(connection, "SET disabled_optimizers = 'build_side_probe_side'")
+    return connection
 
 
 def _known(delivery: Delivery, store: Store, dataset: str | None) -> DeliveryResult | None:
