@@ -10,10 +10,13 @@ import csv
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 NAMES = ("billed_cost", "effective_cost", "list_cost", "instance_hours", "gpu_hours")
 AWS_GPUS = {"p5.48xlarge": 8, "p5.4xlarge": 1}

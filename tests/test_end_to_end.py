@@ -14,14 +14,16 @@ import shutil
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from data.sample.generate import generate
 from tests.exports_by_hand import NAMES, sums
 from tests.program import DAY, FLEET, Finished, call, contents, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRUTH = json.loads((FLEET / "truth.json").read_text())
 STATES = ("busy", "idle_held", "free", "unknown")
@@ -79,11 +81,11 @@ def demo(tmp_path_factory) -> Demo:
 def store(tmp_path_factory) -> Path:
     """The store of the whole fleet, loaded in another order than `demo` loads it."""
     store = tmp_path_factory.mktemp("store")
-    parts = [FLEET / name for name in ("utilization", "azure", "gcp", "aws")]
-    assert run("load", *reversed(parts), "--store", store, PYTHONHASHSEED="2").code == 0
-    for name in ("commitments", "prices"):
-        path = FLEET / {"commitments": "commitments.csv", "prices": "overrides.csv"}[name]
-        assert call("load", path, "--store", store, "--dataset", name).code == 0
+    parts = [FLEET / name for name in ("utilization", "gcp", "azure", "aws")]
+    assert run("load", *parts, "--store", store, PYTHONHASHSEED="2").code == 0
+    kept = {"commitments": "commitments.csv", "prices": "overrides.csv"}
+    for name, file in kept.items():
+        assert call("load", FLEET / file, "--store", store, "--dataset", name).code == 0
     return store
 
 
