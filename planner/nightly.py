@@ -132,7 +132,7 @@ def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -
 
 
 def render_again(folder: Path) -> tuple[str, dict[str, Any]]:
-    """The report of a past night from its files, written over the old one; text and document."""
+    """The report of a past night, rendered from its files alone, as text and as a document."""
     try:
         text = (folder / "plan.json").read_text(encoding="utf-8")
     except OSError as error:
