@@ -14,7 +14,6 @@ import pandas as pd
 from data import money
 from data.errors import Problem, UsageError
 from data.frames import conform, empty, records
-from data.hours import iso
 from data.schema import IDLE, STATES
 
 if TYPE_CHECKING:
@@ -245,8 +244,3 @@ _MEASURE = {
     "contradicting": "repair the sensors: they contradict each other",
     "correction": "nothing: a correction of an earlier bill",
 }
-
-
-def since_text(moment: pd.Timestamp) -> str:
-    """The moment as ISO 8601, as JSON and alerts write it."""
-    return iso(moment.to_pydatetime())
