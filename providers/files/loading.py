@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from providers.files.manifests import Manifest
 
 _BILLING = "billing"
+_LAYOUT = "layout"
 _MOST_PROBLEMS = 12
 _HASHED_FIRST = 64 * 1024 * 1024
 # Small row groups keep what a thread holds before it writes within the memory limit.
@@ -47,13 +48,14 @@ _NO_CURRENCY = "currency 'unknown'"
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What is fixed for one delivery while it is staged."""
+    """What is fixed for one delivery while it is staged; `seen` takes its layout once known."""
 
     delivery: Delivery
     dataset: str | None
     folder: Path
     connection: Any
     store: Store
+    seen: dict[str, Layout]
 
 
 def load(
@@ -97,6 +99,7 @@ def _versions(deliveries: Sequence[Delivery]) -> Iterator[list[Delivery]]:
 
 
 def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool) -> DeliveryResult:
+    seen: dict[str, Layout] = {}
     try:
         if delivery.problems:
             raise DataError("the delivery is not complete", delivery.problems)
@@ -106,7 +109,7 @@ def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool
         with store.staging() as folder:
             connection = _connect()
             try:
-                job = _Job(delivery, dataset, folder, connection, store)
+                job = _Job(delivery, dataset, folder, connection, store, seen)
                 staged = _stage(job)
             finally:
                 connection.disconnect()
@@ -114,7 +117,7 @@ def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool
     except (StoreError, UsageError):
         raise
     except LoadfactorError as error:
-        return _unread(delivery, Status.REJECTED, _reason(error))
+        return _unread(delivery, Status.REJECTED, _reason(error), seen.get(_LAYOUT))
 
 
 def _connect() -> Any:
@@ -156,12 +159,15 @@ def _known(delivery: Delivery, store: Store, dataset: str | None) -> DeliveryRes
     return None
 
 
-def _unread(delivery: Delivery, status: Status, reason: str) -> DeliveryResult:
+def _unread(
+    delivery: Delivery, status: Status, reason: str, layout: Layout | None = None
+) -> DeliveryResult:
     manifest = delivery.manifest
+    source = layout.source if layout else None
     return DeliveryResult(
         path=delivery.shown,
-        source=manifest.source if manifest else "unknown",
-        dataset="unknown",
+        source=source or (manifest.source if manifest else "unknown"),
+        dataset=layout.dataset if layout else "unknown",
         delivery_id=manifest.id if manifest else "",
         billing_periods=(manifest.period,) if manifest and manifest.period else (),
         rows=0,
@@ -200,7 +206,7 @@ def _stage_once(job: _Job, *, clean: bool) -> StagedDelivery:
     if len(layouts) > 1:
         names = ", ".join(sorted(layout.dataset for layout in layouts))
         raise DataError(f"its files are of several layouts: {names}; load them apart")
-    layout = next(iter(layouts))
+    layout = job.seen[_LAYOUT] = next(iter(layouts))
     digest = content_hash(files)
     if not layout.is_billing:
         raw, _ = read_heads(job.connection, heads)
@@ -302,8 +308,11 @@ def _findings(
     if outside is not None:
         warnings.append(outside[0])
         quality.append(outside[1])
-    if any(_NO_CURRENCY in text for text in normalised.warnings):
-        quality.append(contents.unknown_currency(found, job.delivery.shown))
+    bare = contents.unknown_currency(found, job.delivery.shown)
+    if bare is not None:
+        quality.append(bare[1])
+        if not any(_NO_CURRENCY in text for text in normalised.warnings):
+            warnings.append(bare[0])
     twin = contents.twins(job.connection, job.store, target, found)
     if twin is not None:
         warnings.append(twin)

@@ -35,6 +35,7 @@ class Found:
     rows: int
     sources: tuple[str, ...]
     periods: dict[str, int]
+    without_currency: int
     warnings: tuple[str, ...]
     quality: tuple[dict[str, Any], ...]
 
@@ -45,27 +46,30 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
     units: dict[str, UnitFacts] = {}
     periods: dict[str, int] = {}
     sources: set[str] = set()
-    unstated = 0
+    unstated = without = 0
     for record in run(
         connection,
         "SELECT unit, source, billing_period, count(*), bool_or(invoice_id IS NOT NULL), "
         "sum(abs(coalesce(effective_cost, billed_cost))), "
         "count(billed_cost) > 0 AND count(effective_cost) > 0, "
         "count(*) FILTER (WHERE effective_cost IS NULL AND billed_cost IS NOT NULL "
-        f"AND source = 'aws') FROM {source} GROUP BY ALL ORDER BY ALL",
+        "AND source = 'aws'), count(*) FILTER (WHERE currency = 'unknown') "
+        f"FROM {source} GROUP BY ALL ORDER BY ALL",
     ):
-        unit, cloud, period, rows, invoiced, cost, both, missing = record
+        unit, cloud, period, rows, invoiced, cost, both, missing, bare = record
         units[unit] = _added(units.get(unit), UnitFacts(rows, invoiced, cost, both))
         periods[period] = periods.get(period, 0) + rows
         sources.add(cloud)
         unstated += missing
+        without += bare
     warnings, quality = _machines(connection, source)
     if unstated:
         text = f"{unstated} rows state no effective cost: covered usage without amortised columns"
         warnings.append(text)
         quality.append(_finding("effective cost not stated", shown, unstated, text))
     rows = sum(facts.rows for facts in units.values())
-    return Found(units, rows, tuple(sorted(sources)), periods, tuple(warnings), tuple(quality))
+    told = (tuple(warnings), tuple(quality))
+    return Found(units, rows, tuple(sorted(sources)), periods, without, *told)
 
 
 def _added(before: UnitFacts | None, more: UnitFacts) -> UnitFacts:
@@ -119,10 +123,15 @@ def outside_period(found: Found, period: str | None) -> tuple[str, dict[str, Any
     return text, _finding("rows outside the period", period, sum(others.values()), text)
 
 
-def unknown_currency(found: Found, shown: str) -> dict[str, Any]:
-    """The finding on a file without a currency."""
-    text = "the export states no currency: its amounts are of currency 'unknown'"
-    return _finding("currency not stated", shown, found.rows, text)
+def unknown_currency(found: Found, shown: str) -> tuple[str, dict[str, Any]] | None:
+    """The warning and finding on rows without a currency, if any."""
+    if not found.without_currency:
+        return None
+    text = (
+        f"{found.without_currency} of {found.rows} rows state no currency: their amounts are of "
+        "currency 'unknown'"
+    )
+    return text, _finding("currency not stated", shown, found.without_currency, text)
 
 
 def twins(connection: Any, store: Store, path: Path, found: Found) -> str | None:

@@ -8,6 +8,7 @@ import os
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from data.errors import DataError, UsageError
@@ -69,6 +70,21 @@ def test_every_source_row_is_stored_once_in_reading_order(tmp_path: Path, store:
     rows = store.table("billing").order_by("source_row_no").to_pyarrow().to_pylist()
     assert [row["source_row_no"] for row in rows] == [1, 2, 3]
     assert [row["gpu_hours"] for row in rows] == [8, 8, 8]
+
+
+def test_rows_lie_in_the_store_in_reading_order_whatever_they_are_joined_to(
+    tmp_path: Path, store: Store
+) -> None:
+    machines, zones = ("p5.48xlarge", "m5.large", "g5.xlarge"), ("us-east-1a", "eu-west-1b", "")
+    rows = [
+        {**CUR, "line_item_usage_type": f"BoxUsage:{machines[n % 3]}",
+         "line_item_availability_zone": zones[n // 3 % 3]}
+        for n in range(9_000)
+    ]  # fmt: skip
+    load([csv_file(tmp_path / "a.csv", rows)], store)
+    (file,) = (tmp_path / "store" / "deliveries").glob("*/billing.parquet")
+    numbers = pq.read_table(file, columns=["source_row_no"]).column(0).to_pylist()
+    assert numbers == list(range(1, 9_001))
 
 
 def test_a_month_to_date_file_replaces_the_former_and_is_not_added(
