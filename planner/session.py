@@ -142,7 +142,8 @@ def findings(session: Session, seen: Observed) -> pd.DataFrame:
         for table in (session.store.quality(), priced)
         for row in frames.records(table)
     ]
-    return quality.table([*told, *late, *seen.fleet.findings])
+    billed = quality.checks(session.billing(), session.utilization(), seen.commitments, seen.window)
+    return quality.table([*told, *billed, *late, *seen.fleet.findings])
 
 
 def idle_answer(session: Session, by: Sequence[str]) -> dict[str, Any]:
