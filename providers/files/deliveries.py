@@ -51,7 +51,11 @@ def deliveries_in(paths: Sequence[Path]) -> list[Delivery]:
 
     Raises DataError for a path that does not exist, or that holds no export.
     """
-    missing = [Problem(str(path), "no such file or folder") for path in paths if not path.exists()]
+    missing = [
+        Problem(str(path), "no such file or folder", "name a file or folder that is there")
+        for path in paths
+        if not path.exists()
+    ]
     if missing:
         raise DataError("cannot be loaded: " + ", ".join(p.where for p in missing), missing)
     found: list[Delivery] = []
@@ -66,8 +70,10 @@ def deliveries_in(paths: Sequence[Path]) -> list[Delivery]:
             continue
         inside = _in_folder(path)
         if not inside:
-            what = "a folder with no exports: no CSV, JSON, Parquet, gzip or zip file is in it"
-            raise DataError(f"{path}: {what}", [Problem(str(path), what)])
+            what = "no CSV, JSON, Parquet, gzip or zip file is in it"
+            remedy = "name the folder that the export was downloaded to"
+            problem = Problem(str(path), what, remedy)
+            raise DataError(f"{path} is a folder with no exports", [problem])
         found.extend(inside)
     return [*found, *_of_files(dict.fromkeys(files))]
 
