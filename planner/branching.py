@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
+_LEAST_GAP = 1e-9  # below it, equal values differ by rounding
 _WHOLE = 1e-6  # how near a whole number counts as one
 
 
@@ -79,7 +80,9 @@ class Search:
         return Found(self._values, bound, empty)
 
     def _cutoff(self) -> float:
-        return self._best - self._gap * abs(self._best) if self._values is not None else math.inf
+        if self._values is None:
+            return math.inf
+        return self._best - max(self._gap, _LEAST_GAP) * abs(self._best)
 
     def _plunge(self, node: _Node) -> bool:
         """Follow the node to a whole solution or to its end. False when the time is over."""
@@ -94,7 +97,8 @@ class Search:
             solution = np.array(self._highs.getSolution().col_value)
             at = solution[self._whole]
             off = np.abs(at - np.round(at))
-            if off.max() <= _WHOLE:
+            off[off <= _WHOLE] = 0.0
+            if not off.any():
                 self._best, self._values = value, solution
                 return True
             node = self._branch(node, value, int(np.argmax(off * self._price)), at)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import highspy
 import pulp
 
-from data.errors import SolveError, UsageError
+from data.errors import Problem, SolveError, UsageError
 from planner.branching import Search
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ def run(lp: pulp.LpProblem, *, solver: str, gap: float, time_limit: float) -> Ru
                 lp, gap * _GAP_MARGIN, max(time_limit, _LEAST_SECONDS)
             )
     except pulp.PulpError as error:
-        raise SolveError(f"{solver} could not be run: {error}") from error
+        remedy = "put a cbc program on the PATH, or use highs" if solver == "cbc" else ""
+        raise SolveError(
+            f"{solver} could not be run", [Problem(solver, str(error), remedy)]
+        ) from error
     has_solution, infeasible, bound, name = found
     seconds = time.perf_counter() - begin
     return Run(has_solution, infeasible, bound, name, seconds)
