@@ -146,6 +146,23 @@ def findings(session: Session, seen: Observed) -> pd.DataFrame:
     return quality.table([*told, *billed, *late, *seen.fleet.findings])
 
 
+def check_findings(session: Session) -> pd.DataFrame:
+    """Frame of QUALITY of all that the store holds before the day.
+
+    Where there are no GPU-hours, what was found while loading may be the reason and is told.
+    """
+    try:
+        return findings(session, observe(session))
+    except DataError as error:
+        loaded = session.store.quality()
+        if loaded.empty:
+            raise
+        told = [quality.Finding(**row) for row in frames.records(loaded)]
+        return quality.table(
+            [*told, quality.Finding("no_gpu_hours", "all", "error", error.message)]
+        )
+
+
 def idle_answer(session: Session, by: Sequence[str]) -> dict[str, Any]:
     """The document of `loadfactor idle`."""
     seen = observe(session, whole_days=False)

@@ -71,10 +71,9 @@ def totals(options: argparse.Namespace) -> Answer:
 
 def check(options: argparse.Namespace) -> Answer:
     """The quality table; exit 4 where a finding is more than a note."""
-    from planner.session import findings, observe
+    from planner.session import check_findings
 
-    session = _session(options)
-    return _findings(findings(session, observe(session)))
+    return _findings(check_findings(_session(options)))
 
 
 def idle(options: argparse.Namespace) -> Answer:
