@@ -272,16 +272,16 @@ _WORDS = {
 
 def _moved(kind: str, solved: Solved, waterfall: Waterfall) -> pd.DataFrame:
     """Class, offer, GPU-hours a month that the stage adds there, and the weight of the row."""
-    used = _monthly(solved)
+    used = solved.used
     if kind == "use_idle_commitment":
         now = used[used["kind"] == "reserved"]
         before = waterfall.committed_now
     elif kind == "move_to_spot":
         now = used[used["kind"] == "spot"]
-        before = _by_place(_kind(_monthly(waterfall.stages[Stage.AS_IS]), "spot"))
+        before = _by_place(_kind(waterfall.stages[Stage.AS_IS].used, "spot"))
     else:
         now = used[used["class"].isin(waterfall.movable)]
-        before = _by_place(_monthly(waterfall.stages[Stage.BUY]))
+        before = _by_place(waterfall.stages[Stage.BUY].used)
     hours = _by_place(now)
     added = hours - before.reindex(hours.index, fill_value=0.0)
     kept = added[added > _SMALLEST].rename("gpu_hours").reset_index()
@@ -301,14 +301,6 @@ def _by_place(used: pd.DataFrame) -> pd.Series:
         }
     )
     return named.groupby(["class", "offer"], sort=True)["gpu_hours"].sum()
-
-
-def _monthly(solved: Solved) -> pd.DataFrame:
-    dispatch = solved.result.dispatch
-    by = ["class", "offer", "kind"]
-    sums = dispatch.groupby(by, sort=True)["gpus"].sum().reset_index()
-    sums["gpu_hours"] = sums.pop("gpus") * solved.problem.hour_weight / 12.0
-    return sums
 
 
 def _buy(waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ did cost and what the model says they cost, so that a change of price is never c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -36,12 +36,19 @@ COMMITTED = ("reserved", "savings_plan", "capacity_block")
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """One stage: its problem, its result, and sunk plus chosen cost in USD a month."""
+    """One stage: its problem, its result, and sunk plus chosen cost in USD a month.
+
+    Of the dispatch, which is large, only its sums are kept: `used` are GPU-hours a month by
+    class, offer and kind (paid or held), `reserved` the GPUs at work on reserved capacity by offer
+    and hour.
+    """
 
     stage: Stage
     problem: Problem
     result: Result
     usd_per_month: float
+    used: pd.DataFrame
+    reserved: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +163,14 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
     former: Solved | None = None
     for stage in Stage:
         if former is not None and _same_problem(stage, basis):
-            stages[stage] = Solved(stage, former.problem, former.result, former.usd_per_month)
+            stages[stage] = replace(former, stage=stage)
         else:
             problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
             result = basis.solve_stage(problem)
             if result.objective is None:
                 raise SolveError(f"no plan: stage {stage.name} of the plan is {result.status}")
             cost = sunk[stage] + result.objective / MONTHS
-            stages[stage] = Solved(stage, problem, result, cost)
+            stages[stage] = _kept(stage, problem, result, cost)
         if former is not None and stage >= Stage.BUY:
             stages[stage] = _not_dearer(stages[stage], former)
         former = stages[stage]
@@ -175,7 +182,17 @@ def _not_dearer(solved: Solved, former: Solved) -> Solved:
     # the newer one can come out a little dearer, and then the former one is kept.
     if solved.usd_per_month <= former.usd_per_month:
         return solved
-    return Solved(solved.stage, former.problem, former.result, former.usd_per_month)
+    return replace(former, stage=solved.stage)
+
+
+def _kept(stage: Stage, problem: Problem, result: Result, cost: float) -> Solved:
+    dispatch = result.dispatch
+    used = dispatch.groupby(["class", "offer", "kind"], sort=True)["gpus"].sum().reset_index()
+    used["gpu_hours"] = used.pop("gpus") * problem.hour_weight / MONTHS
+    held = dispatch[dispatch["kind"] == "reserved"]
+    reserved = held.groupby(["offer", "hour"], sort=True)["gpus"].sum().reset_index()
+    slim = replace(result, dispatch=dispatch.head(0).copy())
+    return Solved(stage, problem, slim, cost, used, reserved)
 
 
 def _same_problem(stage: Stage, basis: Basis) -> bool:
