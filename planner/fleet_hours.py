@@ -114,7 +114,9 @@ def _nodes(rows: Any, utilization: Any, policy: Policy, span: Span, tables: Scra
     accounts = tables.fetch(rows.select("cloud", "account").distinct())
     pairs = {(cloud, account.lower()) for cloud, account in accounts.itertuples(index=False)}
     known = nodes.match(billed, _seen(utilization, span, tables), pairs)
-    return replace(known, nodes=measured_hours.price(known.nodes, policy.rates))
+    typed, taken = measured_hours.with_types(known.nodes, policy.shapes, policy.rates)
+    priced = measured_hours.price(typed, policy.rates)
+    return replace(known, nodes=priced, findings=(*known.findings, *taken))
 
 
 def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
@@ -128,7 +130,10 @@ def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
     if "workload_class" not in inside.columns:
         inside = inside.mutate(workload_class=ibis.literal(UNCLASSIFIED))
     counted = inside.group_by(by).aggregate(
-        readings=inside.count(), workload_class=main_class(inside), **described
+        readings=inside.count(),
+        gpus=inside.gpu_uuid.nunique(),
+        workload_class=main_class(inside),
+        **described,
     )
     frame = tables.fetch(counted)
     return frame.assign(**{name: "" for name in _DESCRIBED if name not in frame.columns})

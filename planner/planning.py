@@ -125,7 +125,8 @@ def planned_rows(
 ) -> tuple[pd.DataFrame, Decimal, tuple[str, ...]]:
     """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; notes.
 
-    Left out: hours of managed services, currencies without a stated rate, unknown GPU families.
+    Left out: hours of managed services, of currencies without a stated rate, and of machines whose
+    region, type or GPU family is unknown: no offer could serve them.
     """
     rates = {CURRENCY: Decimal(1)}
     rates |= {code: exact(rate.per_usd) for code, rate in settings.prices.rates.items()}
@@ -145,8 +146,14 @@ def planned_rows(
     if unpriced:
         notes.append(f"{unpriced:,.0f} GPU-hours have no known price: they count as hours only")
     commitment = rows["instance_id"].str.startswith("commitment:")
-    inside = ~rows["managed_service"].astype(bool) & (rows["gpu_family"].notna() | commitment)
+    placed = rows[["gpu_family", "region", "instance_type"]].notna().all(axis=1)
+    inside = ~rows["managed_service"].astype(bool) & (placed | commitment)
     outside = rows[~inside]
+    lost = outside.loc[~outside["managed_service"].astype(bool), "gpu_hours"].sum()
+    if lost:
+        notes.append(
+            f"{lost:,.0f} GPU-hours are not planned: their region, machine type or GPU is not known"
+        )
     managed = outside.loc[outside["managed_service"].astype(bool), "gpu_hours"].sum()
     if managed:
         notes.append(
