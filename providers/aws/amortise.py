@@ -118,9 +118,7 @@ def instance_hours(row: Any) -> Any:
     are a surcharge on hours that EC2 counts.
     """
     in_hours = row.unit.lower().isin(_HOUR_UNITS) | row.unit.isnull()
-    plain = _is_counted_box(row) & (
-        (row.product_code == "AmazonEC2") | row.product_code.isnull()
-    )
+    plain = _is_counted_box(row) & ((row.product_code == "AmazonEC2") | row.product_code.isnull())
     counted = (plain | _is_managed_size(row)) & in_hours & row.kind.isin(USED) & ~is_split(row)
     return counted.fill_null(False).ifelse(row.quantity, null_money())
 

@@ -52,6 +52,12 @@ def test_an_hour_has_its_machine_hours_and_costs(tmp_path: Path) -> None:
     assert row["tags"] == '{"team": "ml"}'
 
 
+def test_an_azure_subscription_is_its_guid(tmp_path: Path) -> None:
+    guid = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+    (row,) = read(tmp_path, {"ProviderName": "Microsoft", "SubAccountId": f"/subscriptions/{guid}"})
+    assert row["account"] == guid
+
+
 @pytest.mark.parametrize(
     ("name", "source"),
     [
