@@ -17,7 +17,7 @@ demo: install ## run the whole nightly job on the bundled fleet; writes loadfact
 	@$(BIN)/loadfactor demo
 
 test: install ## run every test that needs only what pip brings
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-parts: .venv-parts/.installed ## install Java and Spark where missing, and test against them
 	sh tools/java.sh
@@ -41,6 +41,7 @@ layers: install ## check which package may import which
 
 bench: install ## measure time and memory of loading and planning
 	$(BIN)/python tools/bench.py
+	$(BIN)/python tools/bench_plan.py
 
 fleet: install ## make the bundled fleet's files again
 	$(BIN)/python -m data.sample.generate

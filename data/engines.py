@@ -55,7 +55,7 @@ _ARROW_TYPES = {
 
 
 def connect(
-    memory_limit_mib: int = 512, threads: int | None = None, keep_order: bool = True
+    memory_limit_mib: int = 384, threads: int | None = None, keep_order: bool = True
 ) -> Any:
     """An Ibis backend on a DuckDB in memory, its session in UTC.
 

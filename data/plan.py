@@ -88,9 +88,10 @@ class IdleFigures:
 class BillFigures:
     """Amortised GPU cost a month today and under the plan.
 
-    today - saving = plan, and the recommendations add up to `saving_per_month`. `repriced`
-    is what the same GPU-hours would cost at the prices the plan uses, less what they did cost: it
-    is told apart and never counted as a saving.
+    today + repriced + expiring - saving = plan, and the recommendations add up to
+    `saving_per_month`. `repriced` is what the same GPU-hours would cost at the prices the plan
+    uses, less what they did cost; `expiring` is what the end of owned commitments within the year
+    changes. Both are told apart and never counted as a saving.
     """
 
     currency: str
@@ -99,6 +100,7 @@ class BillFigures:
     saving_per_month: Decimal
     cash_saving_per_month: Decimal
     repriced_per_month: Decimal
+    expiring_per_month: Decimal
     not_planned_per_month: Decimal
 
 
@@ -152,6 +154,22 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """Recommendations of one kind taken together: what to do, what it saves, what it commits."""
+
+    title: str
+    ids: tuple[str, ...]
+    saving_per_month: Decimal
+    cash_saving_per_month: Decimal
+    total_commitment: Decimal
+    upfront: Decimal
+    currency: str
+    capacity_assured: str
+    why: str
+    risk: str
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """All figures of a night's report. Times are ISO UTC texts; tables stand beside it as CSV."""
 
@@ -166,7 +184,7 @@ class Summary:
     classes: tuple[ClassRow, ...]
     mix: tuple[MixRow, ...]
     solve: SolveFigures | None
-    moves: tuple[str, ...]
+    moves: tuple[Move, ...]
     rejected_prices: tuple[RejectedPrice, ...]
     prices_used: int
     freshness: tuple[Freshness, ...]

@@ -5,18 +5,31 @@ Nothing is repaired here. Each finding says what was seen, where and how much it
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import ibis
 import pandas as pd
 
 from data import frames
+from data.engines import run
+from data.frames import records
 from data.schema import QUALITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from decimal import Decimal
 
+    from data.hours import Window
+
+# Machine types that look as if they had GPUs: EC2 p, g; Azure NC, ND, NG, NV; GCP a2, a3, g2 ...
+GPU_LOOKS = r"(?i)^((ml\.)?(p[2-9]|g[3-9])[a-z0-9-]*\.|(ml\.)?standard_n[cdgv]|a[2-9]-|g[24]-)"
+# Of the billed GPU-hours, what telemetry should at least have seen.
+MEASURED_SHARE = 0.9
+# A savings plan's covered and unused parts may differ from its commitment by this share.
+PLAN_SLACK = 0.01
+_DAY_HOURS = 24
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -42,3 +55,230 @@ def table(findings: Iterable[Finding]) -> pd.DataFrame:
     if not ordered:
         return frames.empty(QUALITY)
     return frames.conform(pd.DataFrame([asdict(row) for row in ordered]), QUALITY)
+
+
+def checks(
+    billing: Any, utilization: Any, commitments: pd.DataFrame, window: Window
+) -> list[Finding]:
+    """Every finding on the tables, for the hours of the window.
+
+    `billing` and `utilization` are Ibis tables of one connection, `commitments` a frame of
+    COMMITMENTS. Findings with severity info change nothing; a warning makes the run one with
+    partial data.
+    """
+    run(billing.get_backend(), "SET TimeZone = 'UTC'")
+    start, end = (ibis.timestamp(edge) for edge in (window.start, window.end))
+    dated = billing.filter(billing.period_start.notnull() & billing.period_end.notnull())
+    inside = dated.filter((dated.period_start < end) & (dated.period_end > start))
+    samples = utilization.filter((utilization.hour_start >= start) & (utilization.hour_start < end))
+    found: list[Finding] = []
+    for check in _BILL_CHECKS:
+        found += check(inside)
+    return [
+        *found,
+        *_undated(billing),
+        *_gaps(inside, window),
+        *_measured(inside, samples),
+        *_savings_plans(inside, commitments, window),
+    ]
+
+
+def _rows(expression: Any) -> list[dict[str, Any]]:
+    return records(expression.get_backend().to_pandas(expression))
+
+
+def _undated(billing: Any) -> list[Finding]:
+    rows = billing.filter(billing.period_start.isnull() | billing.period_end.isnull())
+    detail = "rows without a charge period; their cost is in the totals, not in hours"
+    return _counted(rows, "undated_rows", "warning", detail)
+
+
+def _counted(rows: Any, check: str, severity: str, detail: str) -> list[Finding]:
+    """One finding per source and currency over the rows, with their effective cost."""
+    sums = rows.group_by(["source", "currency"]).aggregate(
+        n=rows.count(), amount=rows.effective_cost.sum()
+    )
+    return [
+        Finding(
+            check, row["source"], severity, detail, int(row["n"]), row["amount"], row["currency"]
+        )
+        for row in _rows(sums)
+    ]
+
+
+def _outside_period(inside: Any) -> list[Finding]:
+    month = inside.period_start.strftime("%Y-%m")
+    rows = inside.filter(month != inside.billing_period)
+    detail = "rows whose charge period lies in another month than their bill"
+    return _counted(rows, "rows_outside_period", "info", detail)
+
+
+def _unknown_currency(inside: Any) -> list[Finding]:
+    rows = inside.filter(inside.currency == "unknown")
+    return _counted(rows, "unknown_currency", "warning", "rows whose export states no currency")
+
+
+def _unknown_option(inside: Any) -> list[Finding]:
+    rows = inside.filter(inside.gpu_hours.notnull() & (inside.purchase_option == "unknown"))
+    detail = "GPU rows of which the export does not say how they were bought"
+    return _counted(rows, "unknown_purchase_option", "info", detail)
+
+
+def _unknown_types(inside: Any) -> list[Finding]:
+    looks = inside.filter(
+        inside.gpu_count.isnull()
+        & inside.gpu_hours.isnull()
+        & inside.instance_hours.notnull()
+        & inside.instance_type.re_search(GPU_LOOKS)
+    )
+    sums = looks.group_by(["source", "instance_type", "currency"]).aggregate(
+        n=looks.count(), amount=looks.effective_cost.sum()
+    )
+    detail = "looks like a GPU machine, but the shape table does not know it: no GPU-hours counted"
+    return [
+        Finding(
+            "unknown_gpu_type", f"{row['source']}/{row['instance_type']}", "warning", detail,
+            int(row["n"]), row["amount"], row["currency"],
+        )
+        for row in _rows(sums)
+    ]  # fmt: skip
+
+
+def _blocks(inside: Any) -> list[Finding]:
+    fees = inside.filter(
+        (inside.charge_type == "fee") & (inside.purchase_option == "capacity_block")
+    )
+    sums = fees.group_by(["source", "currency"]).aggregate(
+        n=fees.count(),
+        amount=ibis.coalesce(fees.billed_cost, fees.effective_cost).sum(),
+    )
+    detail = "capacity block fees stand on their own day: without block dates they are not spread"
+    return [
+        Finding(
+            "capacity_block_not_spread", row["source"], "warning", detail, int(row["n"]),
+            row["amount"], row["currency"],
+        )
+        for row in _rows(sums)
+    ]  # fmt: skip
+
+
+_LINE = (
+    "source", "resource_id", "sku", "period_start", "period_end", "usage_qty", "effective_cost",
+    "billed_cost", "charge_type", "currency",
+)  # fmt: skip
+
+
+def _doubles(inside: Any) -> list[Finding]:
+    line = [*_LINE, "account", "sku_description", "commitment_id", "tags"]
+    equal = inside.group_by(line).aggregate(n=inside.count())
+    equal = equal.filter(equal.n > 1)
+    sums = equal.group_by("source").aggregate(n=(equal.n - 1).sum())
+    detail = "rows equal to another row in every column; all are counted, as the bill counts them"
+    return [
+        Finding("duplicate_looking_rows", row["source"], "info", detail, int(row["n"]))
+        for row in _rows(sums)
+    ]
+
+
+def _two_accounts(inside: Any) -> list[Finding]:
+    machines = inside.filter(inside.gpu_hours.notnull() & inside.resource_id.notnull())
+    lines = machines.group_by(list(_LINE)).aggregate(
+        n=machines.count(), accounts=machines.account.nunique()
+    )
+    shared = lines.filter(lines.accounts > 1)
+    sums = shared.group_by(["source", "currency"]).aggregate(
+        n=shared.n.sum(), amount=shared.effective_cost.sum()
+    )
+    detail = "equal GPU rows of one resource under several accounts: the same money loaded twice?"
+    return [
+        Finding(
+            "same_rows_in_two_accounts", row["source"], "warning", detail, int(row["n"]),
+            row["amount"], row["currency"],
+        )
+        for row in _rows(sums)
+    ]  # fmt: skip
+
+
+_BILL_CHECKS: tuple[Callable[[Any], list[Finding]], ...] = (
+    _outside_period, _unknown_currency, _unknown_option, _unknown_types, _blocks, _doubles,
+    _two_accounts,
+)  # fmt: skip
+
+
+def _gaps(inside: Any, window: Window) -> list[Finding]:
+    """Hours between a cloud's first and last charge in which it has no charge at all."""
+    start, end = inside.period_start.epoch_seconds(), inside.period_end.epoch_seconds()
+    spans = inside.select("source", a=start // 3600, b=(end - 1) // 3600)
+    spans = spans.filter(spans.b - spans.a < _DAY_HOURS).distinct()
+    first, limit = (int(edge.timestamp()) // 3600 for edge in (window.start, window.end))
+    hours: dict[str, set[int]] = {}
+    for row in _rows(spans):
+        touched = range(max(row["a"], first), min(row["b"] + 1, limit))
+        hours.setdefault(row["source"], set()).update(touched)
+    found = []
+    for source, seen in sorted(hours.items()):
+        ordered = sorted(seen)
+        steps = [after - before - 1 for before, after in itertools.pairwise(ordered)]
+        missing, longest = sum(steps), max(steps, default=0)
+        if missing:
+            detail = f"hours without any charge between the first and the last; longest {longest}"
+            severity = "warning" if longest >= _DAY_HOURS else "info"
+            found.append(Finding("gap_in_billing", source, severity, detail, missing))
+    return found
+
+
+def _measured(inside: Any, samples: Any) -> list[Finding]:
+    """Billed against measured GPU-hours of each cloud that has a bill."""
+    machines = inside.filter(inside.gpu_hours.notnull() & (inside.charge_type == "usage"))
+    single = machines.filter(machines.effective_cost.notnull())
+    billed = _rows(
+        single.group_by("source").aggregate(hours=single.gpu_hours.sum().cast("float64"))
+    )
+    distinct = samples.select("cloud", "gpu_uuid", "hour_start").distinct()
+    seen = _rows(distinct.group_by("cloud").aggregate(hours=distinct.count()))
+    measured = {row["cloud"]: int(row["hours"]) for row in seen}
+    found = []
+    for row in sorted(billed, key=lambda row: str(row["source"])):
+        hours = measured.get(row["source"], 0)
+        share = hours / row["hours"] if row["hours"] else 0.0
+        severity = "warning" if 0 < share < MEASURED_SHARE else "info"
+        detail = f"{hours} GPU-hours measured of {row['hours']:.2f} billed ({share:.1%})"
+        if not hours:
+            detail = f"no telemetry: {row['hours']:.2f} billed GPU-hours are of unknown use"
+        found.append(Finding("billed_against_measured", row["source"], severity, detail, hours))
+    return found
+
+
+def _savings_plans(inside: Any, commitments: pd.DataFrame, window: Window) -> list[Finding]:
+    """Spend plans whose covered and unused parts do not add up to what was committed."""
+    plans = commitments[commitments["usd_per_hour"].notna()]
+    if not len(plans):
+        return []
+    paid = inside.filter(inside.commitment_id.notnull())
+    hours = _rows(
+        paid.group_by("commitment_id").aggregate(
+            amount=paid.effective_cost.sum(),
+            first=paid.period_start.min(),
+            last=paid.period_end.max(),
+            currency=paid.currency.max(),
+        )
+    )
+    seen = {row["commitment_id"].lower(): row for row in hours}
+    found = []
+    for plan in records(plans):
+        row = seen.get(plan["id"].lower())
+        if row is None or row["amount"] is None:
+            continue
+        first, last = max(row["first"], plan["start"]), min(row["last"], plan["end"])
+        span = min(last, pd.Timestamp(window.end)) - max(first, pd.Timestamp(window.start))
+        due = float(plan["usd_per_hour"]) * (span / pd.Timedelta(hours=1))
+        if due > 0 and abs(float(row["amount"]) - due) > PLAN_SLACK * due:
+            detail = f"covered and unused parts are {row['amount']:.2f}, the commitment {due:.2f}"
+            scope = f"{plan['cloud']}/{plan['id']}"
+            found.append(
+                Finding(
+                    "savings_plan_identity", scope, "warning", detail, None, row["amount"],
+                    row["currency"],
+                )
+            )  # fmt: skip
+    return found

@@ -34,7 +34,7 @@ def scaled(amount: Any, share: Any) -> Any:
     return _multiply(amount.cast(_PART), share.cast(_SHARE)).round(PART_PLACES).cast(EXACT)
 
 
-@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _COUNT), EXACT))  # type: ignore[untyped-decorator]  # ibis has no types
+@ibis.udf.scalar.builtin(name="multiply", signature=((_PART, _COUNT), _PART))  # type: ignore[untyped-decorator]  # ibis has no types
 def _multiply_count(amount: Any, count: Any) -> Any:
     """The exact product of an amount and a whole number."""
 

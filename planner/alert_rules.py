@@ -131,4 +131,4 @@ def _runs(rows: pd.DataFrame, rule: Rule) -> pd.DataFrame:
 
 
 def _known_sum(costs: pd.Series) -> Decimal:
-    return sum(costs.dropna(), Decimal(0))
+    return money.total(costs.dropna())

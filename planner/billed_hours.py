@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from planner.scratch import Scratch
 
-# A charge longer than this is not daily but monthly or coarser.
-_DAY_SECONDS = 86_400
 _ATTRIBUTES = (
     "gpu_count", "instance_type", "gpu_model", "dataset", "delivery_id", "region",
 )  # fmt: skip

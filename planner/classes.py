@@ -10,6 +10,8 @@ import ibis
 import numpy as np
 import pandas as pd
 
+from data.catalogue import gpu_family as gpu_family_of
+from data.frames import records
 from planner.matching import compiled, json_member, whole_text
 from planner.settings import UNCLASSIFIED, MatchRule, OfferRule, WorkloadClass
 
@@ -67,16 +69,18 @@ def eligible(
 ) -> list[str]:
     """Ids of the offers on which the class may run, sorted.
 
-    `offers` is a frame of `prices.offer_table`. A machine type that no shape describes is judged
-    by the offer's own columns, and where those do not say what a rule asks for, it does not suit.
+    `offers` is a frame of OFFERS or of `prices.offer_table`; an id is provider/region/type. A
+    machine type that no shape describes is judged by the offer's own columns, and where those do
+    not say what a rule asks for, it does not suit.
     """
-    known = shapes.drop_duplicates(["cloud", "instance_type"]).set_index(["cloud", "instance_type"])
+    known = {(row["cloud"], row["instance_type"]): row for row in records(shapes)}
+    places = offers.drop_duplicates(["provider", "region", "instance_type"])
     suited = [
-        str(row["offer_id"])
-        for row in offers.to_dict("records")
+        "/".join((row["provider"], row["region"], row["instance_type"]))
+        for row in records(places)
         if _suits(one.offers, _described(row, known), gpu_family)
     ]
-    return sorted(set(suited))
+    return sorted(suited)
 
 
 def _conditions(rule: MatchRule, columns: Iterable[str]) -> list[list[tuple[str, str]]]:
@@ -110,24 +114,19 @@ def _hits(column: pd.Series, pattern: str) -> np.ndarray[Any, np.dtype[np.bool_]
     return met[codes]  # a missing value has code -1: the last entry
 
 
-def _described(row: dict[Any, Any], known: pd.DataFrame) -> dict[str, Any]:
+def _described(row: dict[str, Any], known: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
     """The offer with what the shape table knows of its machine type."""
-    stated = {name: value for name, value in row.items() if not _is_missing(value)}
-    key = (row["provider"], row["instance_type"])
-    if key not in known.index:
-        return stated
-    names = ("gpu_model", "gpu_family", "gpus", "gpu_memory_gib", "interconnect", "managed_service")
-    return {**stated, **{name: known.at[key, name] for name in names}}
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or value is pd.NA or value != value
+    shape = known.get((row["provider"], row["instance_type"]))
+    if shape is None:
+        return {**row, "gpu_family": row.get("gpu_family") or gpu_family_of(str(row["gpu_model"]))}
+    names = ("gpu_model", "gpu_family", "gpu_memory_gib", "interconnect", "managed_service")
+    return {**row, **{name: shape[name] for name in names}}
 
 
 def _suits(rule: OfferRule, offer: dict[str, Any], gpu_family: str) -> bool:
     if offer.get("managed_service"):
         return False
-    models = [str(offer[name]) for name in ("gpu_model", "gpu_family") if name in offer]
+    models = (str(offer["gpu_model"]), str(offer["gpu_family"]))
     if not any(_is_one_of(text, rule.gpu_models or (gpu_family,)) for text in models):
         return False
     limits = (

@@ -88,13 +88,13 @@ def build(
         known = _nodes(rows, utilization, policy, span, tables)
         uploaded = tables.upload(known.nodes, _NODE_TYPES)
         readings = tables.keep(_readings(utilization, known, _near(span, policy), tables))
-        segments = tables.keep(_segments(rows, readings, uploaded, span, tables))
+        segments = tables.keep(_segments(rows, readings, known, span, tables))
         hours = divided.instance_hours(segments, tables)
         states = tables.keep(_states(readings, hours, uploaded, policy, tables))
         shares = tables.keep(divided.parts(states, hours, tables))
         found = tables.fetch(divided.divide(segments, shares))
-        charged = unused.gpu_commitments(rows, owned, policy.shapes)
-        spare = tables.fetch(unused.unused_hours(charged, span, _ends(rows, tables), tables))
+        charged = tables.keep(unused.gpu_commitments(rows, owned, policy.shapes))
+        spare = _spare(charged, rows, span, tables)
         findings = fleet_frame.findings(segments, hours, states, uploaded, tables)
     frame = fleet_frame.fleet_frame(found, spare, known.nodes, policy.shapes, owned)
     covered = covered_hours(billing, utilization, window)
@@ -114,7 +114,9 @@ def _nodes(rows: Any, utilization: Any, policy: Policy, span: Span, tables: Scra
     accounts = tables.fetch(rows.select("cloud", "account").distinct())
     pairs = {(cloud, account.lower()) for cloud, account in accounts.itertuples(index=False)}
     known = nodes.match(billed, _seen(utilization, span, tables), pairs)
-    return replace(known, nodes=measured_hours.price(known.nodes, policy.rates))
+    typed, taken = measured_hours.with_types(known.nodes, policy.shapes, policy.rates)
+    priced = measured_hours.price(typed, policy.rates)
+    return replace(known, nodes=priced, findings=(*known.findings, *taken))
 
 
 def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
@@ -128,7 +130,10 @@ def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
     if "workload_class" not in inside.columns:
         inside = inside.mutate(workload_class=ibis.literal(UNCLASSIFIED))
     counted = inside.group_by(by).aggregate(
-        readings=inside.count(), workload_class=main_class(inside), **described
+        readings=inside.count(),
+        gpus=inside.gpu_uuid.nunique(),
+        workload_class=main_class(inside),
+        **described,
     )
     frame = tables.fetch(counted)
     return frame.assign(**{name: "" for name in _DESCRIBED if name not in frame.columns})
@@ -151,11 +156,15 @@ def _readings(utilization: Any, known: Nodes, span: Span, tables: Scratch) -> An
     return joined.select(*plain, **texts)
 
 
-def _segments(rows: Any, readings: Any, uploaded: Any, span: Span, tables: Scratch) -> Any:
+def _segments(rows: Any, readings: Any, known: Nodes, span: Span, tables: Scratch) -> Any:
     """Billed and measured hours of the span in one table."""
+    uploaded = tables.upload(known.nodes, _NODE_TYPES)
     presence = readings.select("node_id", "hour").distinct()
     used = billed_hours.usage(rows)
     billed = billed_hours.segments(used, uploaded, presence, tables)
+    inside = (billed.hour >= span.first) & (billed.hour < span.end)
+    if known.nodes["is_billed"].all():
+        return billed.filter(inside)
     alone = measured_hours.segments(readings, uploaded, tables)
     missing = [name for name in billed.columns if name not in alone.columns]
     alone = alone.mutate(**{name: ibis.null("string") for name in missing})
@@ -170,6 +179,13 @@ def _states(readings: Any, hours: Any, uploaded: Any, policy: Policy, tables: Sc
     resolved = divided.resolve_class(readings, hours, uploaded)
     thresholds = threshold_table(policy.thresholds, tables)
     return with_needed(gpu_hour_states(resolved, thresholds))
+
+
+def _spare(charged: Any, rows: Any, span: Span, tables: Scratch) -> pd.DataFrame:
+    """Frame of the hours of unused capacity; most fleets have none."""
+    if not tables.connection.execute(charged.count()):
+        return pd.DataFrame()
+    return tables.fetch(unused.unused_hours(charged, span, _ends(rows, tables), tables))
 
 
 def _ends(rows: Any, tables: Scratch) -> dict[str, int]:

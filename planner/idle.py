@@ -14,7 +14,6 @@ import pandas as pd
 from data import money
 from data.errors import Problem, UsageError
 from data.frames import conform, empty, records
-from data.hours import iso
 from data.schema import IDLE, STATES
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def idle_document(
     """
     sums = by_bucket(fleet)
     per_year = {
-        currency: _text(money.per_year(_idle_cost(found), window_hours))
+        currency: _text(money.per_year(idle_cost(found), window_hours))
         for currency, found in sums.items()
         if window_hours
     }
@@ -83,7 +82,7 @@ def idle_document(
             if window_hours
         }
     unpriced = fleet.loc[fleet["cost"].isna() & fleet["state"].isin(IDLE_STATES), "gpu_hours"]
-    document["unpriced_idle_gpu_hours"] = _text(sum(unpriced, ZERO))
+    document["unpriced_idle_gpu_hours"] = _text(money.total(unpriced))
     return {**document, "hours_observed": window_hours, "patterns": [], "alerts": [], **parts}
 
 
@@ -102,12 +101,13 @@ def by_bucket(fleet: pd.DataFrame) -> dict[str, dict[str, Decimal]]:
     priced = priced[priced["cost"].notna()]
     found: dict[str, dict[str, Decimal]] = {}
     for (currency, bucket), costs in priced.groupby(["currency", "bucket"], sort=True)["cost"]:
-        found.setdefault(str(currency), {})[str(bucket)] = sum(costs, ZERO)
+        found.setdefault(str(currency), {})[str(bucket)] = money.total(costs)
     return found
 
 
-def _idle_cost(sums: dict[str, Decimal]) -> Decimal:
-    return sum((sums.get(name, ZERO) for name in _BUCKETS if name != "unknown"), ZERO)
+def idle_cost(sums: dict[str, Decimal]) -> Decimal:
+    """The idle part of one currency's sums by bucket: all but unknown and work."""
+    return money.total(sums.get(name, ZERO) for name in _BUCKETS if name != "unknown")
 
 
 def _text(value: Decimal) -> str:
@@ -139,13 +139,13 @@ def idle_rows(fleet: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
     for key, part in plain.groupby([*keys, "state", "currency"], sort=True):
         known = part["cost"].dropna()
-        cost = sum(known, ZERO) if len(known) else None
+        cost = money.total(known) if len(known) else None
         values = dict(zip([*keys, "state", "currency"], key, strict=True))
         rows.append(
             {
                 **{name: values[name] or None for name in keys},
                 "state": values["state"],
-                "gpu_hours": _text(sum(part["gpu_hours"], ZERO)),
+                "gpu_hours": _text(money.total(part["gpu_hours"])),
                 "cost": money.text(cost),
                 "currency": values["currency"],
             }
@@ -192,11 +192,11 @@ def idle_table(fleet: pd.DataFrame) -> pd.DataFrame:
     for key, part in rows.groupby(keys, sort=True, dropna=False):
         values = dict(zip(keys, key, strict=True))
         known = part["cost"].dropna()
-        cost = sum(known, ZERO) if len(known) else None
+        cost = money.total(known) if len(known) else None
         found.append(
             {
                 **values,
-                "gpu_hours": sum(part["gpu_hours"], ZERO),
+                "gpu_hours": money.total(part["gpu_hours"]),
                 "cost": cost,
                 "stoppable_cost": cost if values["bucket"] == "stoppable" else ZERO,
                 "since": _newest_run(part["hour_start"]),
@@ -244,8 +244,3 @@ _MEASURE = {
     "contradicting": "repair the sensors: they contradict each other",
     "correction": "nothing: a correction of an earlier bill",
 }
-
-
-def since_text(moment: pd.Timestamp) -> str:
-    """The moment as ISO 8601, as JSON and alerts write it."""
-    return iso(moment.to_pydatetime())

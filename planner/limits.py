@@ -28,6 +28,7 @@ def limits(bill: pd.DataFrame, window_hours: int) -> pd.DataFrame:
     """Frame of LIMITS, sorted by pool. `bill` is FLEET_HOURS of instances, money as float."""
     rows: list[dict[str, Any]] = []
     placed = bill.dropna(subset=["region", "instance_type", "gpu_count"])
+    placed = placed[~placed["instance_id"].str.startswith("commitment:")]
     for key, part in placed.groupby(_POOL, sort=True):
         cloud, account, region, instance_type, workload_class = (str(word) for word in key)
         if cloud not in _KINDS:

@@ -6,6 +6,7 @@ estimate that is marked so; where the book has none, the cost is unknown, not 0.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import ibis
@@ -13,6 +14,7 @@ import pandas as pd
 
 from data import money
 from data.frames import records
+from data.quality import Finding
 from data.shares import EXACT, times
 from planner.states import main_class
 
@@ -79,6 +81,53 @@ def _lower_median(values: pd.Series) -> Decimal:
     ordered = sorted(values)
     middle: Decimal = ordered[(len(ordered) - 1) // 2]
     return middle
+
+
+def with_types(
+    nodes: pd.DataFrame, shapes: pd.DataFrame, rates: pd.DataFrame, default_family: str = "H100"
+) -> tuple[pd.DataFrame, list[Finding]]:
+    """The nodes, those of no bill and no stated type with the type they look like; what was taken.
+
+    That is the machine of their GPU's family sold in their region with the fewest GPUs that hold
+    the GPUs seen, the cheapest of several. Where there is none the type stays empty.
+    """
+    sold = _sold(shapes, rates)
+    family_of = dict(zip(shapes["gpu_model"], shapes["gpu_family"], strict=True))
+    kinds, taken = [], Counter[tuple[str, str]]()
+    for row in records(nodes):
+        kind = row["instance_type"] or ""
+        if not row["is_billed"] and not kind:
+            family = family_of.get(row["gpu_model"] or "", default_family)
+            place = sold.get((row["cloud"], (row["region"] or "").lower(), family), [])
+            kind = min((one for one in place if one[0] >= row["seen_gpus"]), default=(0, 0, ""))[2]
+            if kind:
+                taken[row["cloud"], kind] += 1
+        kinds.append(kind)
+    detail = "telemetry names no machine type: {} instances count as {}, by region and GPUs"
+    found = [
+        Finding("assumed_machine_type", cloud, "info", detail.format(count, kind), count)
+        for (cloud, kind), count in sorted(taken.items())
+    ]
+    return nodes.assign(instance_type=pd.Series(kinds, dtype=object)), found
+
+
+def _sold(
+    shapes: pd.DataFrame, rates: pd.DataFrame
+) -> dict[tuple[str, str, str], list[tuple[int, Any, str]]]:
+    """GPUs, price and name of the machines sold, by cloud, region and GPU family."""
+    known = {
+        (row["cloud"], row["instance_type"].lower()): row
+        for row in records(shapes)
+        if not row.get("managed_service")
+    }
+    sold: dict[tuple[str, str, str], list[tuple[int, Any, str]]] = defaultdict(list)
+    for row in records(rates):
+        shape = known.get((row["cloud"], row["instance_type"] or ""))
+        if shape is not None and row["region"]:
+            place = (row["cloud"], row["region"], shape["gpu_family"])
+            offer = (int(shape["gpus"]), row["usd_per_gpu_hour"], shape["instance_type"])
+            sold[place].append(offer)
+    return sold
 
 
 def price(nodes: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:

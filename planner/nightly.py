@@ -80,9 +80,8 @@ def load_sources(session: Session) -> list[DeliveryResult]:
 
     settings = session.settings
     results: list[DeliveryResult] = []
-    for name, source in settings.sources.items():
+    for source in settings.sources.values():
         if source.kind != "files":
-            log.warning("source %s: kind %s is not fetched by this version", name, source.kind)
             continue
         paths = [settings.path(text) for text in source.paths]
         results.extend(load(paths, session.store))
@@ -107,6 +106,11 @@ def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -
             results = load_sources(session)
         rejected = any(str(one.status) == "rejected" for one in results)
         warnings += _loading_warnings(results)
+        warnings += [
+            f"source {name}: kind {source.kind} is not fetched by this version, load its exports"
+            for name, source in session.settings.sources.items()
+            if source.kind != "files"
+        ]
     with timings.step("observe"):
         given = night_inputs(session)
     with timings.step("plan"):
@@ -128,7 +132,7 @@ def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -
 
 
 def render_again(folder: Path) -> tuple[str, dict[str, Any]]:
-    """The report of a past night from its files, written over the old one; text and document."""
+    """The report of a past night, rendered from its files alone, as text and as a document."""
     try:
         text = (folder / "plan.json").read_text(encoding="utf-8")
     except OSError as error:
@@ -147,7 +151,7 @@ def short_summary(night: Night) -> tuple[str, dict[str, Any]]:
         "warnings": list(night.warnings),
         "summary": summary,
     }
-    return demo_summary(night.plan, night.tables, night.folder), document
+    return demo_summary(night.plan, night.folder), document
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

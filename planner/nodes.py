@@ -27,8 +27,9 @@ class Nodes:
     """The instances, and which telemetry belongs to which.
 
     `nodes`: node_id, cloud, account, node_key, instance_id, region, instance_type, gpu_model,
-    gpu_count, tags, workload_class, is_billed. `streams`: cloud, account, instance_id as the
-    telemetry spells them, and node_id. `findings` tells of telemetry that found no instance.
+    gpu_count, tags, workload_class, is_billed, and seen_gpus of those without a bill. `streams`:
+    cloud, account, instance_id as the telemetry spells them, and node_id. `findings` tells of
+    telemetry that found no instance.
     """
 
     nodes: pd.DataFrame
@@ -52,7 +53,7 @@ def match(billed: pd.DataFrame, seen: pd.DataFrame, billed_accounts: set[tuple[s
 
     `billed`: one row per instance (cloud, account, node_key, instance_id, resource_name, region,
     ...). `seen`: one row per telemetry instance (cloud, account, instance_id, region, readings,
-    ...). `billed_accounts`: (cloud, account) pairs that have a bill.
+    gpus, ...). `billed_accounts`: (cloud, account) pairs that have a bill.
     """
     billed = billed.sort_values(["cloud", "account", "node_key"]).reset_index(drop=True)
     billed = billed.assign(node_id=range(len(billed)), is_billed=True)
@@ -129,6 +130,7 @@ def _alone(row: dict[str, Any], node: int) -> dict[str, Any]:
         "region": row["region"],
         "instance_type": row["instance_type"],
         "gpu_model": row["gpu_model"],
+        "seen_gpus": row["gpus"],
         "tags": "",
         "workload_class": row["workload_class"],
         "is_billed": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 # A cloud this far behind the others does not hold the window back: its export has stopped.
 MAX_LAG = timedelta(days=3)
+MISSING_HOURS = 24
 # Charges longer than this (monthly fees, spread purchases) do not say how far a bill goes.
 _LONGEST_SECONDS = 86_400
 
@@ -126,9 +128,10 @@ def window_findings(extents: Iterable[Extent], window: Window, as_of: date) -> l
 
 
 def covered_hours(billing: Any, utilization: Any, window: Window) -> pd.DatetimeIndex:
-    """The hours of the window for which any charge or reading arrived, GPUs or not.
+    """The hours of the window that were observed: all but the long gaps in which nothing arrived.
 
-    An hour without any is missing: nobody knows what ran in it.
+    A gap of MISSING_HOURS or more without any charge or reading, GPUs or not, is missing data:
+    nobody knows what ran. In a shorter one the fleet was down to nothing, which is a fact.
     """
     run(billing.get_backend(), "SET TimeZone = 'UTC'")
     first, end = (int(moment.timestamp()) // 3600 for moment in (window.start, window.end))
@@ -140,9 +143,18 @@ def covered_hours(billing: Any, utilization: Any, window: Window) -> pd.Datetime
     samples = utilization.select(a=hours, b=hours)
     samples = samples.filter((samples.a < end) & (samples.b >= first))
     both = spans.select("a", "b").union(samples).distinct()
-    frame = billing.get_backend().to_pandas(both)
     touched = {
-        hour for a, b in zip(frame["a"], frame["b"], strict=True) for hour in range(a, b + 1)
+        hour
+        for row in records(billing.get_backend().to_pandas(both))
+        for hour in range(row["a"], row["b"] + 1)
+        if first <= hour < end
     }
-    inside = sorted(hour for hour in touched if first <= hour < end)
-    return pd.DatetimeIndex(pd.to_datetime([hour * 3600 for hour in inside], unit="s", utc=True))
+    edges = [first - 1, *sorted(touched), end]
+    inside = [
+        hour
+        for before, after in itertools.pairwise(edges)
+        for hour in range(before + 1, after + 1)
+        if after - before <= MISSING_HOURS or hour == after
+    ]
+    moments = [hour * 3600 for hour in inside if hour < end and touched]
+    return pd.DatetimeIndex(pd.to_datetime(moments, unit="s", utc=True))

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from data import money
-from planner.idle import IDLE_STATES, UNUSED, ZERO
+from planner.idle import IDLE_STATES, UNUSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def idle_patterns(
     is_night = (local.dt.hour >= NIGHT_START) | (local.dt.hour < NIGHT_END)
     kind = pd.Series("day", index=fleet.index, dtype=object)
     kind[is_night] = "night"
-    kind[local.dt.dayofweek >= 5] = "weekend"
+    kind[local.dt.day_of_week >= 5] = "weekend"
     kind[fleet["reason"].isin(UNUSED)] = "never_started"
     plain = pd.DataFrame(
         {
@@ -70,11 +70,11 @@ def _rows(
         idle = here[here["is_idle"]]
         if not len(idle) or (kind != "never_started" and _idle_share(here) <= usual):
             continue
-        cost = sum(idle["cost"].dropna(), ZERO)
+        cost = money.total(idle["cost"].dropna())
         yield {
             "kind": kind,
             "scope": scope,
-            "gpu_hours": money.text(sum(idle["gpu_hours"], ZERO)),
+            "gpu_hours": money.text(money.total(idle["gpu_hours"])),
             "cost_per_month": money.text(money.per_month(cost, window_hours)),
             "currency": currency,
             "action": action,
@@ -83,5 +83,5 @@ def _rows(
 
 def _idle_share(rows: pd.DataFrame) -> float:
     """Share of the GPU-hours that were idle; 0 where there are none."""
-    total = float(sum(rows["gpu_hours"], ZERO))
-    return float(sum(rows.loc[rows["is_idle"], "gpu_hours"], ZERO)) / total if total > 0 else 0.0
+    total = float(money.total(rows["gpu_hours"]))
+    return float(money.total(rows.loc[rows["is_idle"], "gpu_hours"])) / total if total > 0 else 0.0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from data.frames import records
 from data.hours import iso
 from data.money import exact
+from data.names import short_name
 from data.plan import BillFigures, Freshness, Plan, Summary
 from planner import summary as figures
 from planner.assemble import PlanRules
@@ -19,6 +20,7 @@ from planner.holdings import holdings, with_advised
 from planner.horizon import horizon_of
 from planner.idle import idle_table
 from planner.limits import changes, limits
+from planner.moves import moves
 from planner.needs import needs_from
 from planner.prices import offer_table
 from planner.purchases import purchases
@@ -80,6 +82,7 @@ class NightPlan:
 def plan_night(given: NightInputs) -> NightPlan:
     """The plan of a night. Raises SolveError where the optimiser finds none."""
     bill, left_out, scope_notes = planned_rows(given.fleet, given.settings)
+    bill = with_owned_ids(bill, given.commitments)
     supply = _supply(bill, given)
     waterfall = _waterfall(bill, supply, given)
     advice = Advice(
@@ -122,7 +125,8 @@ def planned_rows(
 ) -> tuple[pd.DataFrame, Decimal, tuple[str, ...]]:
     """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; notes.
 
-    Left out: hours of managed services, currencies without a stated rate, unknown GPU families.
+    Left out: hours of managed services, of currencies without a stated rate, and of machines whose
+    region, type or GPU family is unknown: no offer could serve them.
     """
     rates = {CURRENCY: Decimal(1)}
     rates |= {code: exact(rate.per_usd) for code, rate in settings.prices.rates.items()}
@@ -142,8 +146,14 @@ def planned_rows(
     if unpriced:
         notes.append(f"{unpriced:,.0f} GPU-hours have no known price: they count as hours only")
     commitment = rows["instance_id"].str.startswith("commitment:")
-    inside = ~rows["managed_service"].astype(bool) & (rows["gpu_family"].notna() | commitment)
+    placed = rows[["gpu_family", "region", "instance_type"]].notna().all(axis=1)
+    inside = ~rows["managed_service"].astype(bool) & (placed | commitment)
     outside = rows[~inside]
+    lost = outside.loc[~outside["managed_service"].astype(bool), "gpu_hours"].sum()
+    if lost:
+        notes.append(
+            f"{lost:,.0f} GPU-hours are not planned: their region, machine type or GPU is not known"
+        )
     managed = outside.loc[outside["managed_service"].astype(bool), "gpu_hours"].sum()
     if managed:
         notes.append(
@@ -151,6 +161,20 @@ def planned_rows(
             "billed apart and never planned as instances"
         )
     return rows[inside].reset_index(drop=True), exact(float(outside["cost"].sum())), tuple(notes)
+
+
+def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFrame:
+    """The rows with commitment ids as the table of commitments spells them.
+
+    Exports give a GUID, a path or an ARN for the same commitment, in any letter case: ids are the
+    same where their last segments are.
+    """
+    known = {short_name(str(name)).lower(): str(name) for name in commitments["id"]}
+    spelled = {
+        name: known.get(short_name(str(name)).lower(), str(name))
+        for name in bill["commitment_id"].dropna().unique()
+    }
+    return bill.assign(commitment_id=bill["commitment_id"].map(spelled))
 
 
 def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
@@ -192,17 +216,18 @@ def _summary(
     steps = waterfall.steps
     saving = figures.total(advised["saving_per_month"])
     today, planned = to_cents(steps.today), to_cents(steps.plan)
+    expiring = to_cents(steps.expiring)
     bill = BillFigures(
         currency=CURRENCY,
         today_per_month=today,
         plan_per_month=planned,
         saving_per_month=saving,
         cash_saving_per_month=figures.total(advised["cash_saving_per_month"]),
-        repriced_per_month=planned - today + saving,
+        repriced_per_month=planned - today + saving - expiring,
+        expiring_per_month=expiring,
         not_planned_per_month=to_cents(float(left_out) * month),
     )
     per_hour = given.fleet.groupby("hour_start")["gpu_hours"].sum()
-    best = advised[advised["saving_per_month"] > 0]
     return Summary(
         date=given.as_of.isoformat(),
         window_start=iso(given.window.start),
@@ -215,7 +240,7 @@ def _summary(
         classes=figures.class_rows(given.fleet),
         mix=figures.mix_rows(waterfall.plan, supply),
         solve=figures.solve_figures(waterfall.plan),
-        moves=tuple(best["id"].head(3)),
+        moves=moves(advised),
         rejected_prices=figures.rejected_prices(given.offers),
         prices_used=int((given.offers["status"] == "used").sum()),
         freshness=given.freshness,

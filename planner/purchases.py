@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from data.money import HOURS_PER_MONTH
 from planner.supply import TERM_HOURS
 
 if TYPE_CHECKING:
@@ -56,14 +57,10 @@ def used_share(solved: Solved, offer: str, bought_gpus: float) -> float | None:
     model = next(one for one in solved.problem.offers if one.id == offer)
     if bought_gpus <= 0:
         return None
-    rows = solved.result.dispatch
-    rows = rows[(rows["offer"] == offer) & (rows["kind"] == "reserved")]
-    at_work = rows.groupby("hour")["gpus"].sum()
-    total = 0.0
-    for hour, gpus in at_work.items():
-        owned = sum(e.gpus for e in model.existing if int(str(hour)) < e.until_hour)
-        total += max(0.0, float(gpus) - owned)
-    return min(1.0, total / (bought_gpus * solved.problem.hours))
+    rows = solved.reserved[solved.reserved["offer"] == offer]
+    owned = sum((rows["hour"] < one.until_hour) * one.gpus for one in model.existing)
+    beyond = float((rows["gpus"] - owned).clip(lower=0.0).sum())
+    return min(1.0, beyond / (bought_gpus * solved.problem.hours))
 
 
 def _reservation(offer: SupplyOffer, term_id: str, count: int, solved: Solved) -> Purchase:
@@ -106,14 +103,10 @@ def _savings_plan(cloud: str, usd_per_hour: float, solved: Solved, supply: Suppl
     in_problem = {one.id for one in solved.problem.offers}
     offers = [offer for offer in offers if offer.id in in_problem]
     rates = [offer.plan_rate for offer in offers if offer.plan_rate is not None]
-    rows = solved.result.dispatch
-    rows = rows[rows["kind"] == "savings_plan"]
+    rows = solved.used[solved.used["kind"] == "savings_plan"]
     rate_of = {offer.id: offer.plan_rate or 0.0 for offer in offers}
-    spent = sum(
-        float(g) * rate_of.get(str(o), 0.0)
-        for o, g in zip(rows["offer"], rows["gpus"], strict=True)
-    )
-    expected = min(1.0, spent / (usd_per_hour * solved.problem.hours)) if usd_per_hour else None
+    spent = float((rows["gpu_hours"] * rows["offer"].map(rate_of).fillna(0.0)).sum())
+    expected = min(1.0, spent / (usd_per_hour * HOURS_PER_MONTH)) if usd_per_hour else None
     evens = [o.plan_rate / o.on_demand for o in offers if o.plan_rate and o.on_demand]
     even = min(evens, default=None)
     term_hours = TERM_HOURS["reserved_1y"]

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from data.frames import conform, empty, records
+from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
+from data.names import short_name
 from data.schema import RECOMMENDATIONS
-from planner.assemble import Stage, base_offer
+from planner.assemble import SPOT_PART, Stage, base_offer
 from planner.purchases import Purchase, purchases
 from planner.waterfall import COMMITTED, Solved, Waterfall, with_needed_cost
 
@@ -126,22 +128,17 @@ _OPPOSITE = {"move_to_spot": "move_to_on_demand"}
 
 
 def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
-    by = ["cloud", "account", "region", "instance_id", "instance_type", "gpu_count"]
     hourly = bill[~bill["purchase_option"].isin(COMMITTED)]
-    idle = hourly[hourly["stoppable"]]
+    by_machine = dict(iter(hourly.groupby(["cloud", "instance_id"], sort=False)))
+    at_work = bill[bill["state"] == "busy"].groupby(["cloud", "instance_id"])["hour_start"].max()
     rows = []
-    for key, part in idle.groupby(by, dropna=False, sort=True):
+    by = ["cloud", "account", "region", "instance_id", "instance_type", "gpu_count"]
+    for key, idle in hourly[hourly["stoppable"]].groupby(by, dropna=False, sort=True):
         cloud, account, region, instance, instance_type, gpus = key
-        whole = hourly[(hourly["instance_id"] == instance) & (hourly["cloud"] == cloud)]
-        hours = float(part["gpu_hours"].sum())
-        billed = float(whole["gpu_hours"].sum())
-        always = hours >= 0.999 * billed
-        newest = whole["hour_start"].max()
-        working = whole.loc[~whole["state"].isin(["idle_held", "free"]), "hour_start"]
-        since = (working.max() if len(working) else whole["hour_start"].min()) if always else None
-        held = float(part.loc[part["state"] == "idle_held", "gpu_hours"].sum())
-        what = "nothing ran on it" if held == 0 else "its GPUs were held but did no work"
-        text = "whole window" if always else f"{hours:,.0f} of {billed:,.0f} GPU-hours"
+        whole = by_machine[str(cloud), str(instance)]
+        hours, billed = float(idle["gpu_hours"].sum()), float(whole["gpu_hours"].sum())
+        held = float(idle.loc[idle["state"] == "idle_held", "gpu_hours"].sum())
+        name = short_name(str(instance), _first(whole["node"]))
         rows.append(
             {
                 "kind": "release_idle",
@@ -149,25 +146,47 @@ def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
                 "account": account,
                 "region": region,
                 "resource": instance,
-                "workload_class": _first(part["workload_class"]),
-                "team": _first(part["team"]),
-                "owner": _first(part["team"]),
-                "action": f"Stop {instance} ({instance_type}) when idle",
+                "workload_class": _first(idle["workload_class"]),
+                "team": _first(idle["team"]),
+                "owner": _first(idle["team"]),
+                "action": f"Stop {name} ({instance_type}) when idle",
                 "current": f"billed {billed:,.0f} GPU-hours in {advice.window_hours / 24:.0f} days",
                 "proposed": f"billed {billed - hours:,.0f} GPU-hours",
                 "gpus": float(str(gpus)),
                 "gpu_hours_per_month": hours * advice.month,
-                "weight": float(part["cost"].sum()),
+                "weight": float(idle["cost"].sum()),
                 "now": float(whole["cost"].sum()) * advice.month,
                 "capacity_assured": "no",
                 "confidence": "high" if held == 0 else "medium",
                 "risk": "on-demand capacity may not be there when it is started again"
-                + ("" if held == 0 else "; somebody holds it, ask before stopping"),
-                "why": f"All its GPUs were idle for {text}: {what}"
-                + ("" if since is None or since >= newest else f", last at work {since:%Y-%m-%d}"),
+                + ("" if held == 0 else "; somebody held it, ask before stopping"),
+                "why": _idle_why(whole, (hours, billed, held), at_work.get((cloud, instance))),
             }
         )
     return rows
+
+
+def _idle_why(
+    whole: pd.DataFrame, gpu_hours: tuple[float, float, float], at_work: pd.Timestamp | None
+) -> str:
+    """Why to stop a machine: its idle, billed and held GPU-hours, and since when none worked.
+
+    An hour in which a sensor was silent is no sign of work, so it does not end the idle time.
+    """
+    hours, billed, held = gpu_hours
+    what = "nothing ran on it"
+    if held > 0:
+        what = f"in {held:,.0f} of them its GPUs were held but did no work"
+    text = f"All its GPUs were idle in {hours:,.0f} of {billed:,.0f} billed GPU-hours: {what}"
+    if at_work is None:
+        return f"{text}; none was seen at work in the whole window"
+    idle_from, end = at_work + HOUR, whole["hour_start"].max() + HOUR
+    if idle_from < end:
+        days = (end - idle_from) / pd.Timedelta(days=1)
+        return (
+            f"{text}; none was seen at work since {idle_from:%Y-%m-%d %H:%M} UTC, {days:.1f} days"
+        )
+    return text
 
 
 def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
@@ -208,7 +227,7 @@ def _by_class(kind: str, waterfall: Waterfall, stage: Stage) -> list[dict[str, A
     rows = []
     for row in records(_moved(kind, solved, waterfall)):
         name, family = str(row["class"]).split("|", 1)
-        place = base_offer(str(row["offer"])).split("/")
+        place = str(row["offer"]).split("/")
         rows.append(
             {
                 "kind": kind,
@@ -252,31 +271,36 @@ _WORDS = {
 
 
 def _moved(kind: str, solved: Solved, waterfall: Waterfall) -> pd.DataFrame:
-    """Class, offer, GPU-hours a month that the stage puts there, and the weight of the row."""
-    used = _monthly(solved)
+    """Class, offer, GPU-hours a month that the stage adds there, and the weight of the row."""
+    used = solved.used
     if kind == "use_idle_commitment":
-        moved = used[(used["kind"] == "reserved")]
+        now = used[used["kind"] == "reserved"]
+        before = waterfall.committed_now
     elif kind == "move_to_spot":
-        moved = used[used["kind"] == "spot"]
+        now = used[used["kind"] == "spot"]
+        before = _by_place(_kind(waterfall.stages[Stage.AS_IS].used, "spot"))
     else:
-        former = _monthly(waterfall.stages[Stage.BUY]).set_index(["class", "offer", "kind"])
-        before = former["gpu_hours"].reindex(
-            pd.MultiIndex.from_frame(used[["class", "offer", "kind"]]), fill_value=0.0
-        )
-        moved = used.assign(gpu_hours=used["gpu_hours"] - before.to_numpy())
-    by_class = moved.groupby(["class", "offer"], sort=True)["gpu_hours"].sum().reset_index()
-    by_class["class"] = by_class["class"].str.removesuffix("~spot")
-    by_class = by_class.groupby(["class", "offer"], sort=True)["gpu_hours"].sum().reset_index()
-    kept = by_class[by_class["gpu_hours"] > _SMALLEST]
-    return pd.DataFrame(kept.assign(weight=kept["gpu_hours"]))
+        now = used[used["class"].isin(waterfall.movable)]
+        before = _by_place(waterfall.stages[Stage.BUY].used)
+    hours = _by_place(now)
+    added = hours - before.reindex(hours.index, fill_value=0.0)
+    kept = added[added > _SMALLEST].rename("gpu_hours").reset_index()
+    return kept.assign(weight=kept["gpu_hours"])
 
 
-def _monthly(solved: Solved) -> pd.DataFrame:
-    dispatch = solved.result.dispatch
-    by = ["class", "offer", "kind"]
-    sums = dispatch.groupby(by, sort=True)["gpus"].sum().reset_index()
-    sums["gpu_hours"] = sums.pop("gpus") * solved.problem.hour_weight / 12.0
-    return sums
+def _kind(used: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return used[used["kind"] == kind]
+
+
+def _by_place(used: pd.DataFrame) -> pd.Series:
+    """GPU-hours a month by class and offer, whichever way they are bought."""
+    named = used.assign(
+        **{
+            "class": used["class"].str.removesuffix(SPOT_PART),
+            "offer": used["offer"].map(base_offer),
+        }
+    )
+    return named.groupby(["class", "offer"], sort=True)["gpu_hours"].sum()
 
 
 def _buy(waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:

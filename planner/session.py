@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data import catalogue, frames, money, quality
-from data.errors import DataError
+from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
 from data.schema import COMMITMENTS, PRICES
@@ -21,7 +21,7 @@ from planner.holdings import holdings
 from planner.idle import idle_document
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
-from planner.planning import NightInputs, planned_rows
+from planner.planning import NightInputs, planned_rows, with_owned_ids
 from planner.states import Thresholds
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ class Observed:
 def open_session(config: Path | None, store: Path | None, as_of: date) -> Session:
     """The session that the common options describe."""
     settings = load_config(config)
+    if settings.store.engine != "duckdb":
+        where = Problem("store.engine", f"{settings.store.engine} does not run here", "use duckdb")
+        raise ConfigError("this version reads its store with DuckDB", [where])
     return Session(settings, Store.open(store or settings.store_path), as_of)
 
 
@@ -133,13 +136,31 @@ def night_inputs(session: Session) -> NightInputs:
 def findings(session: Session, seen: Observed) -> pd.DataFrame:
     """Frame of QUALITY: what was found while loading, observing and pricing, worst first."""
     late = observed.window_findings(seen.extents, seen.window, session.as_of)
-    priced = prices.findings(seen.offers, session.as_of, session.settings.prices)
+    priced = prices.findings(seen.offers, session.as_of)
     told = [
         quality.Finding(**row)
         for table in (session.store.quality(), priced)
         for row in frames.records(table)
     ]
-    return quality.table([*told, *late, *seen.fleet.findings])
+    billed = quality.checks(session.billing(), session.utilization(), seen.commitments, seen.window)
+    return quality.table([*told, *billed, *late, *seen.fleet.findings])
+
+
+def check_findings(session: Session) -> pd.DataFrame:
+    """Frame of QUALITY of all that the store holds before the day.
+
+    Where there are no GPU-hours, what was found while loading may be the reason and is told.
+    """
+    try:
+        return findings(session, observe(session))
+    except DataError as error:
+        loaded = session.store.quality()
+        if loaded.empty:
+            raise
+        told = [quality.Finding(**row) for row in frames.records(loaded)]
+        return quality.table(
+            [*told, quality.Finding("no_gpu_hours", "all", "error", error.message)]
+        )
 
 
 def idle_answer(session: Session, by: Sequence[str]) -> dict[str, Any]:
@@ -162,6 +183,7 @@ def commitments_answer(session: Session) -> list[dict[str, Any]]:
     """The rows of `loadfactor commitments`: committed, used and unused in USD a month."""
     seen = observe(session)
     bill, _, _ = planned_rows(seen.fleet.hours, session.settings)
+    bill = with_owned_ids(bill, seen.commitments)
     table = holdings(seen.commitments, bill, len(seen.fleet.covered), seen.window.end)
     rows = []
     for row in frames.records(table):

@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import highspy
 import pulp
 
-from data.errors import SolveError, UsageError
+from data.errors import Problem, SolveError, UsageError
+from planner.branching import Search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +34,8 @@ _THREADS = 1  # more make the choice among equal plans depend on timing
 _ABSOLUTE_GAP = 1e-9
 _GAP_MARGIN = 0.9  # of the gap asked for, so that rounding a plan does not break the proof
 _LEAST_SECONDS = 1e-3
+_LARGE = 20_000  # columns from which a general search costs more than branching here
+_MOST_TO_BRANCH_ON = 500
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
 
 
@@ -66,7 +70,10 @@ def run(lp: pulp.LpProblem, *, solver: str, gap: float, time_limit: float) -> Ru
                 lp, gap * _GAP_MARGIN, max(time_limit, _LEAST_SECONDS)
             )
     except pulp.PulpError as error:
-        raise SolveError(f"{solver} could not be run: {error}") from error
+        remedy = "put a cbc program on the PATH, or use highs" if solver == "cbc" else ""
+        raise SolveError(
+            f"{solver} could not be run", [Problem(solver, str(error), remedy)]
+        ) from error
     has_solution, infeasible, bound, name = found
     seconds = time.perf_counter() - begin
     return Run(has_solution, infeasible, bound, name, seconds)
@@ -96,31 +103,62 @@ def _flush_c() -> None:
 def _run_highs(
     lp: pulp.LpProblem, gap: float, time_limit: float
 ) -> tuple[bool, bool, float | None, str]:
-    import highspy
+    columns = _in_order(lp)
+    whole = [place for place, column in enumerate(columns) if column.cat == pulp.LpInteger]
+    if whole and len(whole) <= _MOST_TO_BRANCH_ON and len(columns) >= _LARGE:
+        return _branch_highs(lp, whole, gap, time_limit)
+    highs = _solved_by_highs(lp, time_limit, gapRel=gap, gapAbs=_ABSOLUTE_GAP)
+    info = highs.getInfo()
+    has_solution = int(info.primal_solution_status) == _FEASIBLE
+    if whole:
+        bound = info.mip_dual_bound
+    else:
+        bound = info.objective_function_value if _ended(highs, "kOptimal") else -math.inf
+    proved = bound if math.isfinite(bound) else None
+    return has_solution, _ended(highs, "kInfeasible"), proved, f"highs {highs.version()}"
 
-    options = {"random_seed": _SEED, "parallel": "off"}
+
+def _branch_highs(
+    lp: pulp.LpProblem, whole: list[int], gap: float, time_limit: float
+) -> tuple[bool, bool, float | None, str]:
+    """The relaxation by PuLP, then a search on its live HiGHS object."""
+    begin = time.perf_counter()
+    highs = _solved_by_highs(lp, time_limit, mip=False)
+    name = f"highs {highs.version()}"
+    if not _ended(highs, "kOptimal"):
+        return False, _ended(highs, "kInfeasible"), None, name
+    relaxed = float(highs.getInfo().objective_function_value)
+    left = time_limit - (time.perf_counter() - begin)
+    found = Search(highs, whole, gap, left).run()
+    if found.values is not None:
+        for column, value in zip(_in_order(lp), found.values.tolist(), strict=True):
+            column.varValue = value
+    return found.values is not None, found.proven_empty, max(relaxed, found.bound), name
+
+
+def _solved_by_highs(lp: pulp.LpProblem, time_limit: float, **settings: object) -> highspy.Highs:
     solver = pulp.HiGHS(
         msg=False,
-        gapRel=gap,
-        gapAbs=_ABSOLUTE_GAP,
         threads=_THREADS,
         timeLimit=time_limit,
-        **options,
+        random_seed=_SEED,
+        parallel="off",
+        **settings,
     )
     lp.solve(solver)
     highs = lp.solverModel
-    status, info = highs.getModelStatus(), highs.getInfo()
-    name = f"highs {highs.version()}"
-    has_solution = int(info.primal_solution_status) == _FEASIBLE
-    infeasible = status == highspy.HighsModelStatus.kInfeasible
-    if lp.isMIP():
-        bound = info.mip_dual_bound
-    elif status == highspy.HighsModelStatus.kOptimal:
-        bound = info.objective_function_value
-    else:
-        bound = -math.inf
-    lp.solverModel = None  # a second copy of the model that nobody needs any more
-    return has_solution, infeasible, bound if math.isfinite(bound) else None, name
+    lp.solverModel = None  # the caller holds it, and lets it go: it is a second copy of the model
+    return highs
+
+
+def _ended(highs: highspy.Highs, status: str) -> bool:
+    return bool(highs.getModelStatus() == getattr(highspy.HighsModelStatus, status))
+
+
+def _in_order(lp: pulp.LpProblem) -> list[pulp.LpVariable]:
+    """The variables in the order of the solver's columns."""
+    exported = getattr(lp, "exported_variables", lp.variables)
+    return list(exported())
 
 
 def _run_cbc(

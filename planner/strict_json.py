@@ -5,6 +5,7 @@ JSON has no NaN and no Infinity: such a token comes back as a `Token`, for the c
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import re
@@ -77,9 +78,7 @@ def repeated_keys(text: str) -> list[Problem]:
     """
     faults: list[Problem] = []
 
-    def skip(at: int) -> int:
-        match = _BLANK.match(text, at)
-        return match.end() if match else at
+    skip = functools.partial(_skip, text)
 
     def read_object(at: int, path: str) -> int:
         seen: set[str] = set()
@@ -88,11 +87,7 @@ def repeated_keys(text: str) -> list[Problem]:
             at = skip(at + 1) if text[at] == "," else at
             key, end = scanstring(text, at + 1, True)
             if key in seen:
-                line = text.count("\n", 0, at) + 1
-                column = at - text.rfind("\n", 0, at)
-                where = f"line {line} column {column}"
-                inside = f" in {path}" if path else ""
-                faults.append(Problem(where, f"repeated key {json.dumps(key)}{inside}"))
+                faults.append(_repeated(text, at, key, path))
             seen.add(key)
             at = skip(read(skip(skip(end) + 1), f"{path}.{key}" if path else key))
         return at + 1
@@ -116,6 +111,18 @@ def repeated_keys(text: str) -> list[Problem]:
 
     read(skip(0), "")
     return faults
+
+
+def _skip(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
+
+
+def _repeated(text: str, at: int, key: str, path: str) -> Problem:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    inside = f" in {path}" if path else ""
+    return Problem(f"line {line} column {column}", f"repeated key {json.dumps(key)}{inside}")
 
 
 def _text(raw: bytes, name: str) -> str:

@@ -26,7 +26,7 @@ ZERO = Decimal(0)
 
 def total(series: pd.Series) -> Decimal:
     """The exact sum of a column of decimals, the known ones where some are missing."""
-    return sum(series.dropna().tolist(), ZERO)
+    return money.total(series.dropna())
 
 
 def state_rows(fleet: pd.DataFrame) -> tuple[StateRow, ...]:
@@ -93,12 +93,10 @@ def class_rows(fleet: pd.DataFrame) -> tuple[ClassRow, ...]:
 
 def mix_rows(plan: Solved, supply: Supply) -> tuple[MixRow, ...]:
     """What the plan serves each class with, in GPU-hours paid or held."""
-    by = ["class", "offer", "kind"]
-    sums = plan.result.dispatch.groupby(by, sort=True)["gpus"].sum().reset_index()
     made: dict[tuple[str, str, str], list[float]] = {}
-    for row in records(sums):
+    for row in records(plan.used):
         name, offer = str(row["class"]).removesuffix(SPOT_PART), str(row["offer"])
-        hours = float(row["gpus"]) * plan.problem.hour_weight / 12
+        hours = float(row["gpu_hours"])
         price = _marginal_price(str(row["kind"]), plan, supply, base_offer(offer))
         sums_of = made.setdefault((name, base_offer(offer), str(row["kind"])), [0.0, 0.0])
         sums_of[0] += hours

@@ -9,8 +9,10 @@ did cost and what the model says they cost, so that a change of price is never c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from data.errors import SolveError
 from data.frames import records
@@ -21,8 +23,6 @@ from planner.supply import offer_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import pandas as pd
 
     from planner.assemble import Need, PlanRules
     from planner.horizon import Horizon
@@ -36,12 +36,19 @@ COMMITTED = ("reserved", "savings_plan", "capacity_block")
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """One stage: its problem, its result, and sunk plus chosen cost in USD a month."""
+    """One stage: its problem, its result, and sunk plus chosen cost in USD a month.
+
+    Of the dispatch, which is large, only its sums are kept: `used` are GPU-hours a month by
+    class, offer and kind (paid or held), `reserved` the GPUs at work on reserved capacity by offer
+    and hour.
+    """
 
     stage: Stage
     problem: Problem
     result: Result
     usd_per_month: float
+    used: pd.DataFrame
+    reserved: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +69,16 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The steps and the solved stages they come from, the last stage being the plan."""
+    """The steps and the solved stages they come from, the last stage being the plan.
+
+    `committed_now` are needed GPU-hours a month that run on commitments today, by class id and
+    offer; `movable` the class ids that may run elsewhere than today.
+    """
 
     steps: Steps
     stages: dict[Stage, Solved]
+    committed_now: pd.Series
+    movable: frozenset[str]
 
     @property
     def plan(self) -> Solved:
@@ -108,7 +121,25 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         move=cost[Stage.BUY] - cost[Stage.MOVE],
         plan=cost[Stage.MOVE],
     )
-    return Waterfall(steps, stages)
+    movable = frozenset(need.id for need in basis.needs if need.anywhere != need.same_place)
+    return Waterfall(steps, stages, _committed_now(bill) * month, movable)
+
+
+def _committed_now(bill: pd.DataFrame) -> pd.Series:
+    rows = bill[bill["purchase_option"].isin(COMMITTED) & (bill["needed_gpu_hours"] > 0)]
+    rows = rows.dropna(subset=["cloud", "region", "instance_type", "gpu_family"])
+    names = pd.DataFrame(
+        {
+            "class": rows["workload_class"].astype(str) + "|" + rows["gpu_family"].astype(str),
+            "offer": rows["cloud"].astype(str)
+            + "/"
+            + rows["region"].astype(str)
+            + "/"
+            + rows["instance_type"].astype(str),
+            "gpu_hours": rows["needed_gpu_hours"],
+        }
+    )
+    return names.groupby(["class", "offer"], sort=True)["gpu_hours"].sum()
 
 
 def with_needed_cost(rows: pd.DataFrame) -> pd.DataFrame:
@@ -132,14 +163,14 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
     former: Solved | None = None
     for stage in Stage:
         if former is not None and _same_problem(stage, basis):
-            stages[stage] = Solved(stage, former.problem, former.result, former.usd_per_month)
+            stages[stage] = replace(former, stage=stage)
         else:
             problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
             result = basis.solve_stage(problem)
             if result.objective is None:
                 raise SolveError(f"no plan: stage {stage.name} of the plan is {result.status}")
             cost = sunk[stage] + result.objective / MONTHS
-            stages[stage] = Solved(stage, problem, result, cost)
+            stages[stage] = _kept(stage, problem, result, cost)
         if former is not None and stage >= Stage.BUY:
             stages[stage] = _not_dearer(stages[stage], former)
         former = stages[stage]
@@ -151,7 +182,17 @@ def _not_dearer(solved: Solved, former: Solved) -> Solved:
     # the newer one can come out a little dearer, and then the former one is kept.
     if solved.usd_per_month <= former.usd_per_month:
         return solved
-    return Solved(solved.stage, former.problem, former.result, former.usd_per_month)
+    return replace(former, stage=solved.stage)
+
+
+def _kept(stage: Stage, problem: Problem, result: Result, cost: float) -> Solved:
+    dispatch = result.dispatch
+    used = dispatch.groupby(["class", "offer", "kind"], sort=True)["gpus"].sum().reset_index()
+    used["gpu_hours"] = used.pop("gpus") * problem.hour_weight / MONTHS
+    held = dispatch[dispatch["kind"] == "reserved"]
+    reserved = held.groupby(["offer", "hour"], sort=True)["gpus"].sum().reset_index()
+    slim = replace(result, dispatch=dispatch.head(0).copy())
+    return Solved(stage, problem, slim, cost, used, reserved)
 
 
 def _same_problem(stage: Stage, basis: Basis) -> bool:

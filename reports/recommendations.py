@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from data.frames import records
+from data.names import short_name
 from reports import numbers
 from reports.tables import Tables
 
@@ -38,7 +39,7 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
     text = _environment().get_template("report.md.j2").render(
         plan=plan,
         summary=summary,
-        moves=_moves(summary, recommendations),
+        moves=summary.moves,
         recommendations=recommendations[:MOST_ROWS],
         more=_more(recommendations),
         totals=_totals(recommendations, summary),
@@ -80,6 +81,7 @@ def _environment() -> jinja2.Environment:
     )
     filters: dict[str, Callable[..., str]] = {
         "text": escape,
+        "short": short_name,
         "amount": numbers.amount,
         "plain_amount": numbers.plain_amount,
         "rate": numbers.rate,
@@ -95,11 +97,6 @@ def _environment() -> jinja2.Environment:
     }
     environment.filters.update(filters)
     return environment
-
-
-def _moves(summary: Summary, recommendations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    known = {row["id"]: row for row in recommendations}
-    return [known[id_] for id_ in summary.moves if id_ in known]
 
 
 def _sums(recommendations: list[dict[str, Any]], column: str) -> dict[str, Decimal]:

@@ -8,14 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data import money
-from data.frames import records
 from reports import numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from data.plan import Plan
-    from reports.tables import Tables
+    from data.plan import BillFigures, Plan
 
 WIDTH = 92
 _LABEL = 10
@@ -55,31 +53,25 @@ def table_text(rows: list[dict[str, Any]], columns: list[str]) -> str:
     )
 
 
-def demo_summary(plan: Plan, tables: Tables, out_dir: Path) -> str:
+def demo_summary(plan: Plan, out_dir: Path) -> str:
     """The night in some twenty lines: idle dollars, the bill, the three moves, the files."""
     summary = plan.summary
     bill = summary.bill
     blocks = [
-        f"GPU capacity on {summary.date}: {numbers.counted(summary.fleet_gpus, 'GPU')}, "
+        f"GPU capacity on {summary.date}: at most "
+        f"{numbers.counted(summary.fleet_gpus, 'GPU')} billed at once\n"
         f"{numbers.counted(summary.hours_observed, 'hour')} observed "
         f"({numbers.moment(summary.window_start)} to {numbers.moment(summary.window_end)})",
         "\n".join(_idle_lines(plan)),
         _paragraph("The bill", _bill_sentence(plan)),
     ]
-    if bill.repriced_per_month:
-        direction = "more" if bill.repriced_per_month > 0 else "less"
-        blocks[-1] += "\n" + _paragraph(
-            "",
-            f"(At the plan's prices the same hours would cost "
-            f"{numbers.amount(abs(bill.repriced_per_month), bill.currency)} a month {direction} "
-            "than they did; that is not counted as a saving.)",
-        )
+    blocks[-1] += "".join("\n" + _paragraph("", f"({text})") for text in _told_apart(bill))
     if not summary.has_utilization:
         blocks[-1] += "\n" + _paragraph(
             "",
             "(No utilization data was loaded: billed hours were planned, which hides idle GPUs.)",
         )
-    blocks += [_moves_text(plan, tables), _files_text(out_dir)]
+    blocks += [_moves_text(plan), _files_text(out_dir)]
     return "\n\n".join(blocks)
 
 
@@ -123,21 +115,28 @@ def _bill_sentence(plan: Plan) -> str:
     )
 
 
-def _moves_text(plan: Plan, tables: Tables) -> str:
-    known = {row["id"]: row for row in records(tables.recommendations)}
+def _told_apart(bill: BillFigures) -> list[str]:
+    """What changes the bill and is no saving, in sentences."""
+    texts = []
+    for amount, cause in (
+        (bill.repriced_per_month, "At the plan's prices the needed hours cost"),
+        (bill.expiring_per_month, "When owned commitments end, their hours will cost"),
+    ):
+        if abs(amount) >= 1:
+            direction = "more" if amount > 0 else "less"
+            written = numbers.amount(abs(amount), bill.currency)
+            texts.append(f"{cause} {written} a month {direction}; this is not counted as a saving.")
+    return texts
+
+
+def _moves_text(plan: Plan) -> str:
     lines = []
-    for number, id_ in enumerate((i for i in plan.summary.moves if i in known), start=1):
-        row = known[id_]
-        lines.append(
-            _paragraph("Moves" if number == 1 else "", f"{number}. {_text(row['action'])}")
-        )
-        parts = [
-            numbers.savings(row["saving_per_month"], row["cash_saving_per_month"], row["currency"])
-        ]
-        if row["total_commitment"]:
-            term = f" over {numbers.term(row['term_hours'])}" if row["term_hours"] else ""
-            committed = numbers.amount(row["total_commitment"], row["currency"])
-            parts.append(f"commits {committed}{term}")
+    for number, move in enumerate(plan.summary.moves, start=1):
+        lines.append(_paragraph("Moves" if number == 1 else "", f"{number}. {_text(move.title)}"))
+        parts = [numbers.savings(move.saving_per_month, move.cash_saving_per_month, move.currency)]
+        if move.total_commitment:
+            committed = numbers.amount(move.total_commitment, move.currency)
+            parts.append(f"commits {committed} in all")
         lines.append(_paragraph("", "   " + "; ".join(parts)))
     return "\n".join(lines) or _paragraph("Moves", "none would save money")
 

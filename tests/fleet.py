@@ -10,7 +10,7 @@ import ibis
 import pandas as pd
 import pyarrow as pa
 
-from data import frames
+from data import frames, money
 from data.engines import connect, ibis_schema
 from data.hours import Window
 from data.schema import BILLING, COMMITMENTS, UTILIZATION
@@ -169,7 +169,7 @@ def by_state(frame: pd.DataFrame, column: str = "gpu_hours") -> dict[str, Decima
     """Exact sum of a column by state; states without rows are absent."""
     sums: dict[str, Decimal] = {}
     for state, value in zip(frame["state"], frame[column], strict=True):
-        sums[state] = sums.get(state, Decimal(0)) + value
+        sums[state] = money.total([sums.get(state, Decimal(0)), value])
     return sums
 
 

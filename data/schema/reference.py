@@ -36,9 +36,9 @@ PRICE_BOOK = Table(
         need("instance_type", T, "machine type"),
         need("gpu_model", T, "GPU model"),
         need("gpus", I, "GPUs in one instance", "GPU", low=1),
-        need("gpu_memory_gib", F, "nominal memory of one GPU", "GiB"),
-        need("vcpus", I, "virtual CPUs"),
-        need("memory_gib", F, "main memory", "GiB"),
+        may("gpu_memory_gib", F, "nominal memory of one GPU", "GiB"),
+        may("vcpus", I, "virtual CPUs"),
+        may("memory_gib", F, "main memory", "GiB"),
         need("purchase_option", T, "on_demand, spot, reserved_1y, reserved_3y, savings_plan_1y …"),
         need("payment_option", T, "none, monthly, all_upfront …"),
         may("usd_per_instance_hour", M, "price; blank is no price", "USD/instance-h"),
@@ -57,5 +57,5 @@ OFFERS = Table(
         need("status", T, "what became of it", allowed=("used", "rejected", "stale")),
         may("reason", T, "why it is not used"),
     ),
-    key=(*PRICE_BOOK.key, "origin"),
+    # No key: a row that repeats or contradicts another stays listed, with its reason.
 )

@@ -9,8 +9,9 @@ For each unit (source, account, dataset, period), in this order:
 5. A replacement that is empty, or loses more than MOST_LOST_SHARE of the unit's absolute cost (of
    its rows where a cost is not stated), is refused, but where an invoiced file replaces one that
    was not. Tables that people keep by hand may shrink.
-6. Billing of one source, account and period is read from one dataset (Azure's actual and amortized
-   excepted, which state billed and effective cost of the same charges): a second one is refused.
+6. Billing of one source, account and period is read from one dataset: a second one is refused, but
+   for Azure's actual and amortized, of which one states the billed and one the effective cost of
+   the same charges (not where a lone file fills both).
 
 `force` waives 2, 5 and 6, and an unchanged content is then written anew; it waives no ranking.
 """
@@ -177,12 +178,13 @@ def _same_money(catalogue: Catalogue, staged: StagedDelivery, take: list[str]) -
     wanted = set(take)
     found = []
     for unit, holder in catalogue.active.items():
-        if catalogue.deliveries[holder].table != "billing":
+        record = catalogue.deliveries[holder]
+        taken = _as_dataset(unit, staged.dataset)
+        if record.table != "billing" or taken == unit or taken not in wanted:
             continue
-        dataset = unit.split("|")[2]
-        if dataset == staged.dataset or {dataset, staged.dataset} == TOLD_TWICE:
-            continue
-        if _as_dataset(unit, staged.dataset) in wanted:
+        is_pair = {unit.split("|")[2], staged.dataset} == TOLD_TWICE
+        both = record.units[unit].states_both or staged.units[taken].states_both
+        if not is_pair or both:
             found.append(unit)
     return sorted(found)
 

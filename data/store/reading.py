@@ -39,8 +39,6 @@ def active_rows(folder: Path, catalogue: Catalogue, table: Table, connection: An
     """
     records = [one for _, one in sorted(catalogue.deliveries.items()) if one.table == table.name]
     _check_present(folder, records)
-    view = f"{table.name}_rows_{next(_numbers)}"
-    columns = ", ".join(f'"{name}"' for name in table.names)
     whole, parted, pairs = [], [], []
     for record in records:
         units = [unit for unit in record.units if catalogue.active.get(unit) == record.delivery_id]
@@ -50,9 +48,11 @@ def active_rows(folder: Path, catalogue: Catalogue, table: Table, connection: An
         else:
             parted.append(path)
             pairs += [(unit, record.delivery_id) for unit in units]
-    selects = []
+    view = f"{table.name}_rows_{next(_numbers)}"
+    # The empty select gives a file of an older version the columns that it lacks, as nulls.
+    selects = [_no_rows(table)]
     if whole:
-        selects.append(f"SELECT {columns} FROM {_files(whole)}")
+        selects.append(f"SELECT * FROM {_files(whole)}")
     if parted:
         active = f"{view}_active"
         listed = ", ".join(f"({quoted(unit)}, {quoted(delivery)})" for unit, delivery in pairs)
@@ -61,20 +61,26 @@ def active_rows(folder: Path, catalogue: Catalogue, table: Table, connection: An
             f'CREATE TABLE "{active}" AS SELECT * FROM (VALUES {listed}) AS _ (unit, export_id)',
         )
         selects.append(
-            f'SELECT {columns} FROM {_files(parted)} SEMI JOIN "{active}" USING (unit, export_id)'
+            f'SELECT * FROM {_files(parted)} SEMI JOIN "{active}" USING (unit, export_id)'
         )
-    if not selects:
-        nulls = ", ".join(
-            f'CAST(NULL AS {engines.SQL_TYPES[column.dtype]}) AS "{column.name}"'
-            for column in table.columns
-        )
-        selects.append(f"SELECT {nulls} WHERE false")
-    engines.run(connection, f'CREATE VIEW "{view}" AS {" UNION ALL ".join(selects)}')
+    columns = ", ".join(f'"{name}"' for name in table.names)
+    body = " UNION ALL BY NAME ".join(selects)
+    engines.run(connection, f'CREATE VIEW "{view}" AS SELECT {columns} FROM ({body})')
     return connection.table(view)
 
 
+def _no_rows(table: Table) -> str:
+    nulls = ", ".join(
+        f'CAST(NULL AS {engines.SQL_TYPES[column.dtype]}) AS "{column.name}"'
+        for column in table.columns
+    )
+    return f"SELECT {nulls} WHERE false"
+
+
 def _files(paths: list[Path]) -> str:
-    return f"read_parquet({engines.path_list(paths)}, hive_partitioning = false)"
+    return (
+        f"read_parquet({engines.path_list(paths)}, union_by_name = true, hive_partitioning = false)"
+    )
 
 
 def _check_present(folder: Path, records: list[DeliveryRecord]) -> None:

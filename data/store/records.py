@@ -58,22 +58,30 @@ class UnitFacts:
     """What ranking asks of one unit of a delivery.
 
     `cost` is the sum of the absolute effective cost of its rows (billed where the export states no
-    effective cost), None where it states neither; `has_invoice` is true if a row has an invoice id.
+    effective cost), None where it states neither; `has_invoice` is true if a row has an invoice id;
+    `states_both` if its rows state billed and effective cost.
     """
 
     rows: int
     has_invoice: bool = False
     cost: Decimal | None = None
+    states_both: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The facts as the catalogue keeps them."""
-        return {"rows": self.rows, "has_invoice": self.has_invoice, "cost": money.text(self.cost)}
+        return {
+            "rows": self.rows,
+            "has_invoice": self.has_invoice,
+            "cost": money.text(self.cost),
+            "states_both": self.states_both,
+        }
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> UnitFacts:
         """The facts as the catalogue kept them."""
         cost = None if record["cost"] is None else Decimal(record["cost"])
-        return UnitFacts(int(record["rows"]), bool(record["has_invoice"]), cost)
+        both = bool(record["states_both"])
+        return UnitFacts(int(record["rows"]), bool(record["has_invoice"]), cost, both)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from data.errors import LoadfactorError, Problem
@@ -54,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> Answer:
     from planner.cli import commands
 
-    return commands.COMMANDS[options.command](options)
+    with ExitStack() as closing:
+        options.closing = closing
+        return commands.COMMANDS[options.command](options)
 
 
 def _print(text: str) -> None:

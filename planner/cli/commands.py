@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+from contextlib import closing
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,10 +71,9 @@ def totals(options: argparse.Namespace) -> Answer:
 
 def check(options: argparse.Namespace) -> Answer:
     """The quality table; exit 4 where a finding is more than a note."""
-    from planner.session import findings, observe
+    from planner.session import check_findings
 
-    session = _session(options)
-    return _findings(findings(session, observe(session)))
+    return _findings(check_findings(_session(options)))
 
 
 def idle(options: argparse.Namespace) -> Answer:
@@ -124,7 +124,8 @@ def demo(options: argparse.Namespace) -> Answer:
     try:
         with as_file(files("data.sample").joinpath("fleet")) as fleet:
             session = open_session(fleet / "loadfactor.toml", store, date.fromisoformat(DEMO_DAY))
-            night = nightly.run_night(session, out, nightly.Timings(), load_first=True)
+            with closing(session.store):
+                night = nightly.run_night(session, out, nightly.Timings(), load_first=True)
     finally:
         shutil.rmtree(store, ignore_errors=True)
     return _night_answer(night)
@@ -181,7 +182,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], Answer]] = {
 def _session(options: argparse.Namespace) -> Session:
     from planner.session import open_session
 
-    return open_session(options.config, options.store, options.date)
+    session = open_session(options.config, options.store, options.date)
+    options.closing.callback(session.store.close)
+    return session
 
 
 def _night(options: argparse.Namespace, load_first: bool) -> Answer:

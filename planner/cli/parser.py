@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from data.errors import UsageError
 from planner import __version__
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see '{self.prog} --help'")
 
@@ -27,18 +30,29 @@ def _columns(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _common() -> _Parser:
+def _common(is_first: bool) -> _Parser:
+    """Options that stand before or after the command; those after it do not undo those before."""
+    missing = None if is_first else argparse.SUPPRESS
+    off = False if is_first else argparse.SUPPRESS
+    today = datetime.now(tz=UTC).date() if is_first else argparse.SUPPRESS
     common = _Parser(add_help=False)
     group = common.add_argument_group("options of every command")
-    group.add_argument("--config", type=Path, metavar="FILE", help="default: ./loadfactor.toml")
-    group.add_argument("--store", type=Path, metavar="DIR", help="default: the config's")
     group.add_argument(
-        "--date", type=_day, metavar="YYYY-MM-DD", default=datetime.now(tz=UTC).date(),
+        "--config", type=Path, metavar="FILE", default=missing, help="default: ./loadfactor.toml"
+    )
+    group.add_argument(
+        "--store", type=Path, metavar="DIR", default=missing, help="default: the config's"
+    )
+    group.add_argument(
+        "--date", type=_day, metavar="YYYY-MM-DD", default=today,
         help="the day to work as of; default today, UTC",
     )  # fmt: skip
-    group.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    group.add_argument("--quiet", action="store_true", help="warnings and errors only")
-    group.add_argument("--verbose", action="store_true", help="more log, and tracebacks")
+    for name, help_text in (
+        ("--json", "one JSON document on stdout"),
+        ("--quiet", "warnings and errors only"),
+        ("--verbose", "more log, and tracebacks"),
+    ):
+        group.add_argument(name, action="store_true", default=off, help=help_text)
     return common
 
 
@@ -49,10 +63,11 @@ def build_parser() -> argparse.ArgumentParser:
         description="Plans reserved, on-demand and spot GPU capacity from billing and utilization.",
         epilog="Exit codes: 0 done; 1 failed or a delivery rejected; 2 wrong usage or "
         "configuration; 3 refused by a guard; 4 done, but an input is stale or carries a warning.",
+        parents=[_common(is_first=True)],
     )
     parser.add_argument("--version", action="version", version=f"loadfactor {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    common = [_common()]
+    common = [_common(is_first=False)]
 
     def add(name: str, help_text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=help_text, description=help_text, parents=common)

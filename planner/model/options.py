@@ -71,6 +71,26 @@ class Menu:
 
 def menu(problem: Problem, one: ProblemClass, quotas: set[tuple[str, str]], reduce: bool) -> Menu:
     """The options of a class; with `reduce` only those that some best plan may need."""
+    on_demand, covered, spot = _sold(problem, one, quotas)
+    shortage = Option(Use.SHORTAGE, "", one.shortage_penalty)
+    share = 1 - one.min_firm_share if one.kind is ClassKind.FIRM else None
+    if not reduce:
+        kept = [*on_demand, *covered, *spot, shortage]
+        return Menu(tuple(kept), share if spot else None, math.inf)
+    free = [o.price for o in on_demand if o.quota is None and o.size is None]
+    ceiling = min([one.shortage_penalty, *free])
+    bought = _on_demand(on_demand, ceiling, one.shortage_penalty)
+    spots, share = _needed_spot([o for o in spot if o.unit_price < ceiling], share)
+    needed = [*bought, *_undominated(covered, ceiling), *spots]
+    if not free or one.shortage_penalty < min(free):
+        needed.append(shortage)
+    return Menu(tuple(needed), share, ceiling)
+
+
+def _sold(
+    problem: Problem, one: ProblemClass, quotas: set[tuple[str, str]]
+) -> tuple[list[Option], list[Option], list[Option]]:
+    """Everything sold to a class: on demand, covered by savings plans, and spot."""
     offers = {offer.id: offer for offer in problem.offers}
     plans = {plan.provider for plan in problem.savings_plans}
     on_demand: list[Option] = []
@@ -97,19 +117,7 @@ def menu(problem: Problem, one: ProblemClass, quotas: set[tuple[str, str]], redu
             covered.append(option)
         if offer.spot is not None:
             spot.append(_spot(offer, one, offer.spot + egress, quota))
-    shortage = Option(Use.SHORTAGE, "", one.shortage_penalty)
-    share = 1 - one.min_firm_share if one.kind is ClassKind.FIRM else None
-    if not reduce:
-        kept = [*on_demand, *covered, *spot, shortage]
-        return Menu(tuple(kept), share if spot else None, math.inf)
-    free = [o.price for o in on_demand if o.quota is None and o.size is None]
-    ceiling = min([one.shortage_penalty, *free])
-    bought = _on_demand(on_demand, ceiling, one.shortage_penalty)
-    spots, share = _needed_spot([o for o in spot if o.unit_price < ceiling], share)
-    needed = [*bought, *_undominated(covered, ceiling), *spots]
-    if not free or one.shortage_penalty < min(free):
-        needed.append(shortage)
-    return Menu(tuple(needed), share, ceiling)
+    return on_demand, covered, spot
 
 
 def _spot(offer: Offer, one: ProblemClass, price: float, quota: tuple[str, str] | None) -> Option:

@@ -28,15 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Classes with equal rules, as one. `demand` is scenarios x hours, summed over members."""
+    """Classes with equal rules, as one. `demand` is scenarios x hours, summed over members.
+
+    `egress` maps each offer whose pool it may use to the surcharge there.
+    """
 
     members: tuple[ProblemClass, ...]
     demand: Array
     menu: Menu
+    egress: dict[str, float]
 
     @property
     def rules(self) -> ProblemClass:
-        """A member, for the rules that all share."""
+        """A member: of all of them it tells the name, the kind and the window."""
         return self.members[0]
 
     @property
@@ -137,36 +141,48 @@ def _binding(
 
 
 def _groups(problem: Problem, quotas: set[tuple[str, str]], exact: bool) -> tuple[Group, ...]:
-    offers = {offer.id: offer for offer in problem.offers}
-    alike: dict[object, list[ProblemClass]] = {}
+    """Classes that may buy and hold alike, merged; each alone where instances are whole.
+
+    Rules that leave the same menu and the same pools are equal, whatever they say otherwise.
+    """
+    pooled = {offer.id: offer for offer in problem.offers if _makes_pool(problem, offer)}
+    alike: dict[object, list[tuple[ProblemClass, Menu, dict[str, float]]]] = {}
     for one in sorted(problem.classes, key=lambda c: c.id):
+        choices = menu(problem, one, quotas, exact)
+        egress = {
+            name: surcharge
+            for name in sorted(set(one.offers) & set(pooled))
+            if (surcharge := pooled[name].egress.get(one.id, 0.0)) < choices.ceiling
+        }
         key: object = one.id
         if exact and not problem.on_demand_integer:
-            names = tuple(sorted(one.offers))
-            egress = tuple(offers[name].egress.get(one.id, 0.0) for name in names)
-            shares = (one.min_firm_share, one.spot_max_share_per_offer)
-            firm = one.kind is ClassKind.FIRM
-            key = (one.kind, names, egress, one.shortage_penalty, one.window, firm and shares)
-        alike.setdefault(key, []).append(one)
+            mix = (choices.options, choices.spot_share, tuple(egress.items()))
+            key = (one.kind, one.window, mix)
+        alike.setdefault(key, []).append((one, choices, egress))
     found = []
-    for members in alike.values():
+    for rows in alike.values():
+        members = tuple(one for one, _, _ in rows)
         demand = np.sum([demand_of(problem, one) for one in members], axis=0)
         if demand.any() or not exact:
-            found.append(Group(tuple(members), demand, menu(problem, members[0], quotas, exact)))
+            found.append(Group(members, demand, rows[0][1], rows[0][2]))
     return tuple(found)
+
+
+def _makes_pool(problem: Problem, offer: Offer) -> bool:
+    """Whether the offer has, or can be given, capacity that its classes share."""
+    blocks = any(block.offer == offer.id and block.max for block in problem.blocks)
+    return blocks or bool(offer.reservations) or any(one.gpus > 0 for one in offer.existing)
 
 
 def _pools(problem: Problem, groups: tuple[Group, ...], exact: bool) -> tuple[Pool, ...]:
     alike: dict[object, list[tuple[Offer, dict[int, float]]]] = {}
     for offer in sorted(problem.offers, key=lambda o: o.id):
-        egress: dict[int, float] = {}
-        for index, group in enumerate(groups):
-            surcharge = offer.egress.get(group.rules.id, 0.0)
-            if offer.id in group.rules.offers and surcharge < group.menu.ceiling:
-                egress[index] = surcharge
-        blocks = any(block.offer == offer.id and block.max for block in problem.blocks)
-        owned = any(existing.gpus > 0 for existing in offer.existing)
-        if egress and (blocks or owned or offer.reservations):
+        egress = {
+            index: group.egress[offer.id]
+            for index, group in enumerate(groups)
+            if offer.id in group.egress
+        }
+        if egress:
             key: object = tuple(egress.items()) if exact else offer.id
             alike.setdefault(key, []).append((offer, egress))
     return tuple(

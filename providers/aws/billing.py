@@ -19,7 +19,7 @@ from providers.aws.columns import (
     text_of,
 )
 from providers.contract import Normalised
-from providers.files.expressions import MONEY, UNKNOWN, exact, month_of, utc
+from providers.files.expressions import MONEY, UNKNOWN, exact, month_of, rtrim, utc
 
 if TYPE_CHECKING:
     from providers.contract import DeliveryContext
@@ -103,7 +103,7 @@ def _region(row: Any) -> Any:
     """The region as the row words it: code, zone, place or prefix of the usage type."""
     prefix = row.usage_type.re_extract(_PREFIX, 1).nullif("")
     first = row.usage_type.re_search(_NO_PREFIX).ifelse(_FIRST_REGION, ibis.null("string"))
-    of_zone = row.zone.re_replace("[a-z]$", "")
+    of_zone = rtrim(row.zone, "abcdefghijklmnopqrstuvwxyz")
     return ibis.coalesce(row.region, row.product_region, of_zone, row.location, prefix, first)
 
 

@@ -14,6 +14,7 @@ from providers.azure import dates, meters
 from providers.azure.columns import NAMES, by_meaning, check_columns
 from providers.azure.views import RowFacts, View, named_view, view_of_rows
 from providers.contract import Normalised
+from providers.files.counting import counts
 from providers.files.expressions import MONEY, TIME, UNKNOWN, lookup
 from providers.files.nested import object_or_raw
 from providers.files.quantities import null_money, product, zero_money
@@ -60,14 +61,15 @@ def _row_facts(rows: Any) -> RowFacts:
     free = rows.cost == 0
     marketplace = rows.publisher_type.lower().fill_null("") == "marketplace"
     used = rows.quantity != 0
-    counts = rows.aggregate(
-        purchases=(kind.isin(["purchase", "refund"]) & ~marketplace).sum(),
-        covered_at_no_cost=(committed & (kind == "usage") & free & used).sum(),
-        covered_at_cost=(committed & kind.isin(["usage", "unusedreservation", "unusedsavingsplan"])
-                         & ~free).sum(),
-    )  # fmt: skip
-    found = counts.to_pyarrow().to_pylist()[0]
-    return RowFacts(**{name: int(count or 0) for name, count in found.items()})
+    shared = kind.isin(["usage", "unusedreservation", "unusedsavingsplan"])
+    return RowFacts(
+        **counts(
+            rows,
+            purchases=kind.isin(["purchase", "refund"]) & ~marketplace,
+            covered_at_no_cost=committed & (kind == "usage") & free & used,
+            covered_at_cost=committed & shared & ~free,
+        )
+    )
 
 
 def _days(rows: Any) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _select(rows: Any, days: dict[str, Any], view: View, context: DeliveryContex
         source=ibis.literal("azure"),
         billing_account=ibis.coalesce(rows.billing_account, account, UNKNOWN),
         account=rows.subscription,
-        region=meters.region(rows),
+        region=rows.location,
         zone=rows.zone,
         period_start=start,
         period_end=start + ibis.interval(days=1),

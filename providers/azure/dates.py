@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from data.errors import Problem
+from providers.files.counting import counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +33,8 @@ def day(text: Any, slashes: bool) -> Any:
 
 def forms(raw: Any, texts: dict[str, Any]) -> dict[str, bool]:
     """For every date column whether the file writes it with slashes, month first."""
-    if not texts:
-        return {}
-    counts = {name: text.re_search(_SLASHES).sum() for name, text in texts.items()}
-    found = raw.aggregate(**counts).to_pyarrow().to_pylist()[0]
-    return {name: bool(found[name]) for name in texts}
+    found = counts(raw, **{name: text.re_search(_SLASHES) for name, text in texts.items()})
+    return {name: found[name] > 0 for name in texts}
 
 
 def faults(raw: Any, texts: dict[str, Any], days: dict[str, Any], needed: str) -> list[Problem]:
@@ -44,8 +42,7 @@ def faults(raw: Any, texts: dict[str, Any], days: dict[str, Any], needed: str) -
     wrong = {name: texts[name].notnull() & days[name].isnull() for name in texts}
     wrong[needed] = days[needed].isnull()
     found: list[Problem] = []
-    counts = raw.aggregate(**{name: mask.sum() for name, mask in wrong.items()})
-    for name, count in counts.to_pyarrow().to_pylist()[0].items():
+    for name, count in counts(raw, **wrong).items():
         if not count:
             continue
         rows = raw.filter(wrong[name]).order_by("source_row_no").limit(_MOST_SHOWN)

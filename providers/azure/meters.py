@@ -11,7 +11,7 @@ from typing import Any
 
 import ibis
 
-from data.catalogue import region_aliases, shapes
+from data.catalogue import shapes
 from providers.files.expressions import exact
 from providers.files.quantities import product
 
@@ -132,12 +132,6 @@ def instance_type(rows: Any) -> Any:
     return ibis.coalesce(folded.substitute(_known_sizes(), else_=ibis.null("string")), size)
 
 
-def region(rows: Any) -> Any:
-    """The region's code: the location in lower case without blanks, aliases resolved."""
-    folded = rows.location.lower().replace(" ", "")
-    return folded.substitute(_region_codes())
-
-
 def info(rows: Any, key: str) -> Any:
     """The text of a key of AdditionalInfo, valid JSON or not; null where it is not there."""
     found = rows.additional_info.re_extract(f'(?i)"{key}"\\s*:\\s*"([^"]*)"', 1)
@@ -149,10 +143,3 @@ def _known_sizes() -> dict[str, str]:
     table = shapes()
     sizes = table.loc[table["cloud"] == "azure", "instance_type"]
     return {str(size).lower().replace("_", ""): str(size) for size in sizes}
-
-
-@lru_cache(maxsize=1)
-def _region_codes() -> dict[str, str]:
-    table = region_aliases()
-    pairs = table.loc[table["cloud"] == "azure", ["alias", "region"]].itertuples(index=False)
-    return {str(alias): str(code) for alias, code in pairs if alias != code}

@@ -94,8 +94,8 @@ def utc(value: Any) -> Any:
 
 def month_of(value: Any) -> Any:
     """The month YYYY-MM of a text that starts with an ISO date (2026-11-...) or YYYYMM."""
-    dashed = value.substr(4, 1) == "-"
-    return dashed.ifelse(value.substr(0, 7), value.substr(0, 4) + "-" + value.substr(4, 2))
+    month = value.left(7)
+    return month.contains("-").ifelse(month, value.left(4) + "-" + value.substr(4, 2))
 
 
 def json_map(value: Any) -> Any:
@@ -134,3 +134,8 @@ def to_json(text: str) -> str:  # type: ignore[empty-body]  # DuckDB's own funct
 @ibis.udf.scalar.builtin(name="json_extract_string")  # type: ignore[untyped-decorator]  # ditto
 def json_text(document: str, path: str) -> str:  # type: ignore[empty-body]  # DuckDB's own
     """The value at the path of a JSON text, as text; null where there is none."""
+
+
+@ibis.udf.scalar.builtin(name="rtrim")  # type: ignore[untyped-decorator]  # ditto
+def rtrim(text: str, letters: str) -> str:  # type: ignore[empty-body]  # DuckDB's own
+    """The text without those letters at its end."""

@@ -5,8 +5,9 @@ A normaliser gives its rows; what all layouts need alike is added here, once.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ibis
 import pandas as pd
@@ -17,11 +18,10 @@ from data.engines import ibis_type, quoted, run
 from data.schema import BILLING
 from providers.files.expressions import MONEY
 
-if TYPE_CHECKING:
-    from providers.contract import DeliveryContext
-
 # Beyond BILLING in the staged file, read for ranking and by no query of the store.
 INVOICE = "invoice_id"
+
+_VIEWS = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +38,59 @@ class Lineage:
 
 
 def finish(connection: Any, rows: Any, lineage: Lineage) -> Any:
-    """Rows of BILLING (and the invoice id), one per row of the normaliser, in its order."""
-    rows = _with_optional(rows)
-    rows = _with_region(connection, rows)
-    rows = _with_gpus(connection, rows)
-    rows = rows.mutate(
-        unit=_unit(rows, lineage),
-        dataset=ibis.literal(lineage.dataset),
-        export_id=ibis.literal(lineage.delivery_id),
-    )
-    kinds = {column.name: ibis_type(column.dtype) for column in BILLING.columns}
-    values = {name: rows[name].cast(kind) for name, kind in kinds.items()}
-    return rows.select(**values, **{INVOICE: rows[INVOICE]})
+    """Rows of BILLING (and the invoice id), one per row of the normaliser, in its order.
 
-
-def _with_optional(rows: Any) -> Any:
-    """The rows with every column that only some normalisers give; null where it is not given."""
-    wanted = {
-        INVOICE: "string",
-        "gpus_stated": "int64",
-        "gpu_hours": MONEY,
-        "gpu_model": "string",
+    The normaliser's expression is made a view first: two small plans compile faster than one.
+    """
+    view = _named(connection, rows)
+    joined = view.left_join(_places(connection), [(_place, "place_key")])
+    joined = joined.left_join(_machines(connection), [(_machine, "machine_key")])
+    stated = joined.gpus_stated if "gpus_stated" in view.columns else ibis.null("int64")
+    gpus = ibis.coalesce(joined.machine_gpus, stated.nullif(0))
+    hours = joined.gpu_hours if "gpu_hours" in view.columns else ibis.null(MONEY)
+    added = {
+        "unit": _unit(joined, lineage),
+        "dataset": ibis.literal(lineage.dataset),
+        "export_id": ibis.literal(lineage.delivery_id),
+        "region": ibis.coalesce(joined.place_code, joined.region.lower()),
+        "instance_type": ibis.coalesce(joined.machine_name, joined.instance_type),
+        "gpu_model": ibis.coalesce(joined.machine_model, _model_in_sku(joined, hours)),
+        "gpu_count": gpus,
+        "gpu_hours": ibis.coalesce(hours, (joined.instance_hours.cast(MONEY) * gpus).cast(MONEY)),
     }
-    missing = {name: ibis.null(kind) for name, kind in wanted.items() if name not in rows.columns}
-    return rows.mutate(**missing) if missing else rows
+    values = {
+        column.name: (added[column.name] if column.name in added else joined[column.name]).cast(
+            ibis_type(column.dtype)
+        )
+        for column in BILLING.columns
+    }
+    invoice = joined[INVOICE] if INVOICE in view.columns else ibis.null("string")
+    return joined.select(**values, **{INVOICE: invoice})
 
 
-def _with_region(connection: Any, rows: Any) -> Any:
-    """The region by the cloud's own code; a text that no alias knows stays, in lower case."""
+def _named(connection: Any, rows: Any) -> Any:
+    name = f"normalised_{next(_VIEWS)}"
+    run(connection, f"CREATE OR REPLACE TEMP VIEW {name} AS {connection.compile(rows)}")
+    return connection.table(name)
+
+
+def _place(row: Any) -> Any:
+    return row.source + "|" + row.region.lower().replace(" ", "")
+
+
+def _machine(row: Any) -> Any:
+    return row.source + "|" + row.instance_type.lower()
+
+
+def _places(connection: Any) -> Any:
+    """Every spelling of a region and its code."""
     table = region_aliases()
     keyed = {"place_key": table["cloud"] + "|" + table["alias"], "place_code": table["region"]}
-    known = _reference(connection, "known_places", keyed)
-    key = rows.source + "|" + rows.region.lower().replace(" ", "")
-    rows = rows.mutate(place=key)
-    joined = rows.left_join(known, rows.place == known.place_key)
-    return joined.mutate(region=ibis.coalesce(joined.place_code, joined.region.lower()))
+    return _reference(connection, "known_places", keyed)
 
 
-def _with_gpus(connection: Any, rows: Any) -> Any:
-    """GPU model, count and hours by the shape table; hours that the export counts itself stay."""
+def _machines(connection: Any) -> Any:
+    """Every machine type of the shape table with its GPUs."""
     table = shapes()
     keyed = {
         "machine_key": table["cloud"] + "|" + table["instance_type"].str.lower(),
@@ -84,18 +98,7 @@ def _with_gpus(connection: Any, rows: Any) -> Any:
         "machine_model": table["gpu_model"],
         "machine_gpus": table["gpus"].astype("int64"),
     }
-    known = _reference(connection, "known_machines", keyed)
-    rows = rows.mutate(machine=rows.source + "|" + rows.instance_type.lower())
-    joined = rows.left_join(known, rows.machine == known.machine_key)
-    stated = joined.gpus_stated.nullif(0)
-    gpus = ibis.coalesce(joined.machine_gpus, stated)
-    hours = (joined.instance_hours.cast(MONEY) * gpus).cast(MONEY)
-    return joined.mutate(
-        instance_type=ibis.coalesce(joined.machine_name, joined.instance_type),
-        gpu_model=ibis.coalesce(joined.machine_model, joined.gpu_model, _model_in_sku(joined)),
-        gpu_count=gpus,
-        gpu_hours=ibis.coalesce(joined.gpu_hours, hours),
-    )
+    return _reference(connection, "known_machines", keyed)
 
 
 def _reference(connection: Any, name: str, columns: dict[str, pd.Series]) -> Any:
@@ -107,14 +110,14 @@ def _reference(connection: Any, name: str, columns: dict[str, pd.Series]) -> Any
     return connection.create_table(name, ibis.memtable(arrow))
 
 
-def _model_in_sku(rows: Any) -> Any:
+def _model_in_sku(rows: Any, hours: Any) -> Any:
     """The GPU model that a GPU SKU of Google Cloud names, where its family has one model there."""
     table = shapes()
     of_gcp = table.loc[table["cloud"] == "gcp", ["gpu_family", "gpu_model"]].drop_duplicates()
     single = of_gcp[~of_gcp["gpu_family"].duplicated(keep=False)]
     text = rows.sku_description.upper()
     named = [
-        (text.contains(f" {family} ") & rows.gpu_hours.notnull(), model)
+        (text.contains(f" {family} ") & hours.notnull(), model)
         for family, model in sorted(single.itertuples(index=False))
     ]
     return ibis.cases(*named, else_=ibis.null("string")) if named else ibis.null("string")
@@ -126,12 +129,3 @@ def _unit(rows: Any, lineage: Lineage) -> Any:
     parts = (rows.source, rows.billing_account, lineage.dataset, rows.billing_period)
     texts = [ibis.literal(p) if isinstance(p, str) else p.replace("|", "/") for p in parts]
     return texts[0] + "|" + texts[1] + "|" + texts[2] + "|" + texts[3]
-
-
-def unit_of_manifest(source: str, context: DeliveryContext) -> str | None:
-    """The unit of every row of a delivery whose manifest states account and period, else None."""
-    from data.store import unit_name
-
-    if context.manifest_account is None or context.manifest_period is None:
-        return None
-    return unit_name(source, context.manifest_account, context.dataset, context.manifest_period)

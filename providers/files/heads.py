@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
@@ -69,7 +70,7 @@ def read_parts(path: Path, work: Path) -> list[Path]:
                 with archive.open(member) as packed, target.open("wb") as unpacked:
                     shutil.copyfileobj(packed, unpacked, _PEEK)
                 parts.append(target)
-    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise DataError(f"{path.name} is a broken zip: {error}") from error
     if not parts:
         raise DataError(f"{path.name} is a zip without files")
@@ -107,7 +108,7 @@ def _start_of(path: Path) -> bytes:
     try:
         with opened(path) as file:
             return file.read(_PEEK)
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         problem = Problem(str(path), f"truncated or broken gzip: {error}", "fetch it again")
         raise DataError(f"{path.name} is a truncated or broken gzip file", [problem]) from error
 
@@ -134,7 +135,7 @@ def _csv_head(path: Path, compression: str, start: bytes, work: Path | None) -> 
         lines = io.TextIOWrapper(binary, "utf-8-sig", newline="")
         try:
             skip, header, first, delimiter = _first_records(lines)
-        except (UnicodeDecodeError, csv.Error, EOFError) as error:
+        except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
             raise DataError(f"{path.name} is not UTF-8 CSV: {error}") from error
     if len(first) > len(header):
         header = _unfused(header, len(first))
@@ -200,7 +201,7 @@ def _cleaned(path: Path, work: Path) -> Path:
             target.open("w", encoding="utf-8", newline="") as copy,
         ):
             _rewrite(path, lines, copy)
-    except (UnicodeDecodeError, csv.Error, EOFError, OSError) as error:
+    except (UnicodeDecodeError, csv.Error, EOFError, OSError, zlib.error) as error:
         raise DataError(f"{path.name} is not CSV that can be read: {error}") from error
     return target
 

@@ -20,7 +20,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """The quotient a / b at 10 places; null where b is 0. Exact to there below 100,000."""
+    """The quotient a / b at 10 places; null where b is 0. By way of floats: exact below 100,000."""
     ratio = a.cast("float64") / b.cast("float64").nullif(0.0)
     return ratio.round(QUOTIENT_PLACES).cast(f"decimal(38, {QUOTIENT_PLACES})").cast(MONEY)
 

@@ -24,7 +24,6 @@ ROW = "source_row_no"
 MISSING = ("", "NULL", "null", "None")
 
 _VIEWS = itertools.count(1)
-_LONGEST_LINE = 16 * 1024 * 1024
 # A number as the value of a JSON key: quoted, it keeps every digit that it was written with.
 _NUMBER = r'([^\\]"\s*:\s*)(-?[0-9][0-9.eE+-]*)(\s*[,}\]])'
 
@@ -86,8 +85,7 @@ def _csv(heads: Sequence[Head]) -> str:
         f"SELECT * FROM read_csv({path_list(head.path for head in heads)}, "
         f"columns = {{{types}}}, auto_detect = false, header = true, skip = {first.skip}, "
         f"delim = {quoted(first.delimiter)}, quote = '\"', escape = '\"', "
-        f"compression = {quoted(first.compression)}, nullstr = [{words}], "
-        f"max_line_size = {_LONGEST_LINE})"
+        f"compression = {quoted(first.compression)}, nullstr = [{words}])"
     )
 
 

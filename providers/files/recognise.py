@@ -74,6 +74,12 @@ def datasets() -> list[str]:
     return sorted({*BILLING_NORMALISERS, *tables.TABLES} - {AZURE})
 
 
+def check_dataset(name: str) -> None:
+    """Nothing, if `--dataset` takes the name; else UsageError that lists what it takes."""
+    if name not in datasets():
+        raise UsageError(f"no dataset {name!r}; there are {', '.join(datasets())}")
+
+
 def layout_of(columns: Sequence[str], asked: str | None = None) -> Layout:
     """The layout of the columns; `asked` overrules the guess.
 
@@ -81,8 +87,7 @@ def layout_of(columns: Sequence[str], asked: str | None = None) -> Layout:
     where the columns are those of no layout.
     """
     if asked is not None:
-        if asked not in datasets():
-            raise UsageError(f"no dataset {asked!r}; there are {', '.join(datasets())}")
+        check_dataset(asked)
         return Layout(asked, SOURCES.get(asked))
     found = _guess(columns)
     if found is None:

@@ -70,10 +70,10 @@ def write_hours(
         found = _told_by_values(connection, samples)
         warnings += [row["detail"] for row in found if row["severity"] == "warning"]
         quality += found
+        hourly = _hourly(samples, export_id, _is_of_one_machine(connection, samples))
         run(
             connection,
-            f"COPY ({_hourly(samples, export_id)}) TO {quoted(target)} "
-            "(FORMAT parquet, COMPRESSION zstd)",
+            f"COPY ({hourly}) TO {quoted(target)} (FORMAT parquet, COMPRESSION zstd)",
         )
     finally:
         run(connection, f'DROP TABLE "{samples}"')
@@ -238,13 +238,24 @@ def _finding(check: str, severity: str, count: int, detail: str) -> dict[str, An
     }  # fmt: skip
 
 
-def _hourly(samples: str, export_id: str) -> str:
+def _is_of_one_machine(connection: Any, samples: str) -> bool:
+    """Whether all samples come from one machine, as those that a sampler on a host writes."""
+    names = f'SELECT DISTINCT cloud, account, instance_id FROM "{samples}" WHERE fault IS NULL'
+    ((count,),) = run(connection, f"SELECT count(*) FROM ({names})")
+    return bool(count == 1)
+
+
+def _hourly(samples: str, export_id: str, of_one_machine: bool) -> str:
     """SQL: the good samples as rows of UTILIZATION, one per GPU and hour, in reading order.
+
+    A later file of the same day replaces the day of its account; that of one machine replaces
+    only the day of that machine, so that one file a host does not drive out the others.
 
     Averages go through decimals, so that the order in which threads add does not show.
     """
+    machine = "|| '/' || replace(instance_id, '|', '/') " if of_one_machine else ""
     values = {
-        "unit": "replace(cloud, '|', '/') || '|' || replace(account, '|', '/') || "
+        "unit": f"replace(cloud, '|', '/') || '|' || replace(account, '|', '/') {machine}|| "
         "'|utilization|' || strftime(hour_start, '%Y-%m-%d')",
         "export_id": quoted(export_id),
         "source_row_no": "min(source_row_no)",

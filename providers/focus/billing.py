@@ -29,7 +29,7 @@ _CHARGES = {
     "adjustment": "adjustment",
 }
 # Some real exports hold a unit price in AvailabilityZone (seen in FOCUS-Sample-Data 1.0).
-_PRICE = r"^[0-9]*\.[0-9]+$"
+_PRICE = r"^[0-9]*\.[0-9]+$|^0$"
 _MANAGED = r"(?i)sagemaker|vertex|machine learning|hyperpod"
 
 
@@ -59,7 +59,8 @@ def _identity(row: Any) -> dict[str, Any]:
     return {
         "source": provider(row.provider),
         "billing_account": ibis.coalesce(row.billing_account, UNKNOWN),
-        "account": row.account,
+        # Azure writes a subscription as the path /subscriptions/GUID here, elsewhere as the GUID.
+        "account": row.account.re_replace(r"^/(?:subscriptions|SUBSCRIPTIONS)/", ""),
         "region": row.region,
         "zone": zone,
         "period_start": row.start,

@@ -13,6 +13,7 @@ import ibis
 
 from data.errors import DataError, Problem
 from providers.contract import Normalised
+from providers.files.counting import counts
 from providers.files.expressions import UNKNOWN, concat_ws, month_of, to_json, utc
 from providers.files.nested import is_json, object_or_raw, objects
 from providers.files.quantities import null_money, product
@@ -39,30 +40,23 @@ _COST_TYPES = {
 def normalise(raw: ibis.Table, context: DeliveryContext) -> Normalised:
     """Rows in normal form. Raises DataError for missing columns and for unreadable credits."""
     check_columns(context.columns)
-    rows = with_credits(by_field(raw))
-    rows = rows.mutate(
-        machine=skus.system_label(rows, "machine_spec"),
-        unused=(skus.system_label(rows, "is_unused_reservation").lower() == "true")
-        .fill_null(False),
-        reservation=skus.system_label(rows, "reservation_name"),
-        barrier=ibis.random(),
-    )  # fmt: skip
+    rows = skus.with_sku(with_credits(by_field(raw)))
     warnings = _warnings(rows, context)
     return Normalised(_select(rows, context), warnings)
 
 
 def _warnings(rows: Any, context: DeliveryContext) -> tuple[str, ...]:
     committed = rows.cud_credit + rows.spend_credit
-    gpu = skus.is_gpu(rows)
-    hours = skus.gpu_hours(rows, ~rows.unused)
-    counts = rows.aggregate(
-        faults=rows.credit_fault.sum(),
-        fees=(skus.is_fee(rows) & ~skus.is_spend_fee(rows)).sum(),
-        partial=(~skus.is_fee(rows) & is_partial(rows.cost, committed)).sum(),
-        payments=(gpu & (rows.payment != 0)).sum(),
-        unmeasured=(gpu & ~rows.unused & (rows.cost != 0) & hours.isnull()).sum(),
+    gpu = rows.gpu
+    hours = skus.gpu_hours(rows)
+    found = counts(
+        rows,
+        faults=rows.credit_fault,
+        fees=rows.fee & ~skus.is_spend_fee(rows),
+        partial=~rows.fee & is_partial(rows.cost, committed),
+        payments=gpu & (rows.payment != 0),
+        unmeasured=gpu & ~rows.unused & (rows.cost != 0) & hours.isnull(),
     )
-    found = counts.to_pyarrow().to_pylist()[0]
     if found["faults"]:
         raise DataError("GCP billing export: credits that cannot be read", _credit_faults(rows))
     texts = {
@@ -92,7 +86,7 @@ def _credit_faults(rows: Any) -> list[Problem]:
 
 def _select(rows: Any, context: DeliveryContext) -> Any:
     net = rows.cost + rows.credit
-    hours = skus.gpu_hours(rows, ~rows.unused)
+    hours = skus.gpu_hours(rows)
     option = _purchase_option(rows)
     start = utc(rows.start)
     stated = ibis.literal(context.manifest_period, type="string")
@@ -140,19 +134,20 @@ def _purchase_option(rows: Any) -> Any:
     return ibis.cases(
         (skus.is_spot(rows), "spot"),
         (skus.is_spend_fee(rows), "savings_plan"),
-        (skus.is_fee(rows), "reserved"),
+        (rows.fee, "reserved"),
         (skus.is_block(rows), "capacity_block"),
         (covers_half(rows.cost, rows.cud_credit), "reserved"),
         (own_model != _DEFAULT_MODEL, "savings_plan"),
         (covers_half(rows.cost, rows.spend_credit), "savings_plan"),
+        (~_is_usage(rows), "unknown"),
         else_="on_demand",
     )
 
 
 def _commitment_status(rows: Any, option: Any) -> Any:
     """Unused: an empty reservation, or what the offset leaves of a spend commitment's fee."""
-    left_over = skus.is_fee(rows) & (rows.offset != 0)
-    covered = option.isin(["reserved", "savings_plan"]) & ~skus.is_fee(rows)
+    left_over = rows.fee & (rows.offset != 0)
+    covered = option.isin(["reserved", "savings_plan"]) & ~rows.fee
     return ibis.cases((rows.unused | left_over, "unused"), (covered, "used"))
 
 
@@ -160,13 +155,17 @@ def _cost_type(rows: Any) -> Any:
     return rows.cost_type.lower().re_replace(r"[\s_]+", "").fill_null("regular")
 
 
-def _charge_type(rows: Any) -> Any:
-    """The kind of the row; a correction of usage restates usage and stays `usage`."""
+def _is_usage(rows: Any) -> Any:
     kind = _cost_type(rows)
     restated = (kind == "adjustment") & rows.adjustment_type.upper().endswith("_CORRECTION")
-    regular = (kind == "regular") | restated.fill_null(False)
-    stated = kind.substitute(_COST_TYPES, else_="other")
-    return ibis.cases((regular & skus.is_fee(rows), "fee"), (regular, "usage"), else_=stated)
+    return (kind == "regular") | restated.fill_null(False)
+
+
+def _charge_type(rows: Any) -> Any:
+    """The kind of the row; a correction of usage restates usage and stays `usage`."""
+    regular = _is_usage(rows)
+    stated = _cost_type(rows).substitute(_COST_TYPES, else_="other")
+    return ibis.cases((regular & rows.fee, "fee"), (regular, "usage"), else_=stated)
 
 
 def _list_cost(rows: Any) -> Any:

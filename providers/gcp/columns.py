@@ -12,7 +12,7 @@ import ibis
 
 from data.errors import DataError, Problem
 from data.money import INTEGER_DIGITS
-from providers.files.expressions import MONEY, exact, lookup
+from providers.files.expressions import MONEY, exact, json_map, lookup
 from providers.files.nested import from_python, value_at
 
 if TYPE_CHECKING:
@@ -115,4 +115,4 @@ def _field(raw: Any, field: str) -> Any:
 
 def _list(raw: Any, field: str) -> Any:
     found = lookup(raw.columns, field)
-    return from_python(raw[found[0]]) if found else ibis.null("string")
+    return from_python(json_map(raw[found[0]])) if found else ibis.null("string")

@@ -27,14 +27,29 @@ _NO_GPU_TIME = r"(?i)management fee|licen[cs]e|virtual workstation|\bvgpu\b"
 _MANAGED = r"(?i)\b(vertex ai|ai platform|vertex)\b"
 
 
-def is_fee(rows: Any) -> Any:
-    """Whether the row is the fee of a commitment, paid whether the resource is used or not."""
-    return _text(rows).re_search(_FEE)
+def with_sku(rows: Any) -> Any:
+    """The rows with what SKU and system labels say, each read once.
+
+    `fee`: the fee of a commitment, paid whether the resource is used or not. `gpu`: a SKU that
+    counts GPUs; fees, licences and management fees do not. `unused`: the unused part of a
+    reservation. `machine` and `reservation` are the system labels, or null.
+    """
+    text = _text(rows)
+    fee = text.re_search(_FEE)
+    unused = system_label(rows, "is_unused_reservation").lower() == "true"
+    return rows.mutate(
+        fee=fee,
+        gpu=text.re_search(_GPU) & ~text.re_search(_NO_GPU_TIME) & ~fee,
+        unused=unused.fill_null(False),
+        machine=system_label(rows, "machine_spec"),
+        reservation=system_label(rows, "reservation_name"),
+        barrier=ibis.random(),
+    )
 
 
 def is_spend_fee(rows: Any) -> Any:
-    """Whether the fee is that of a commitment to spend."""
-    return is_fee(rows) & _text(rows).lower().contains("dollar")
+    """Whether the row is the fee of a commitment to spend."""
+    return rows.fee & _text(rows).lower().contains("dollar")
 
 
 def is_spot(rows: Any) -> Any:
@@ -47,16 +62,10 @@ def is_block(rows: Any) -> Any:
     return _text(rows).re_search(_BLOCK)
 
 
-def is_gpu(rows: Any) -> Any:
-    """Whether the SKU counts GPUs; fees, licences and management fees do not."""
-    text = _text(rows)
-    return text.re_search(_GPU) & ~text.re_search(_NO_GPU_TIME) & ~is_fee(rows)
-
-
 def is_managed(rows: Any) -> Any:
     """Whether the row is of Vertex AI, or of GPUs that another service than Compute Engine runs."""
     compute = (rows.service_id == COMPUTE_ENGINE) | (rows.service.lower() == "compute engine")
-    elsewhere = is_gpu(rows) & ~compute.fill_null(False)
+    elsewhere = rows.gpu & ~compute.fill_null(False)
     return rows.service.fill_null("").re_search(_MANAGED) | elsewhere
 
 
@@ -67,16 +76,16 @@ def system_label(rows: Any, key: str) -> Any:
     return chosen.map(lambda label: label["value"]).join("").nullif("")
 
 
-def gpu_hours(rows: Any, used: Any) -> Any:
+def gpu_hours(rows: Any) -> Any:
     """GPU-hours of a GPU SKU in use: priced units that are hours, else seconds / 3600; else null.
 
-    `used` is false on the unused part of a reservation, which has cost and no hours.
+    The unused part of a reservation has cost and no hours.
     """
     hourly = rows.priced_unit.lower().isin(["hour", "hours", "h"])
     secondly = rows.unit.lower().isin(["second", "seconds", "s"])
     seconds = quotient(rows.amount, ibis.literal(_SECONDS_PER_HOUR))
     return ibis.cases(
-        (~(is_gpu(rows) & used), ibis.null(MONEY)),
+        (~rows.gpu | rows.unused, ibis.null(MONEY)),
         (hourly & rows.priced_amount.notnull(), rows.priced_amount),
         (secondly, seconds),
         else_=ibis.null(MONEY),

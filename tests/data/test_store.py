@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import pyarrow.parquet as pq
 import pytest
 
 from data.errors import StoreError
@@ -193,6 +194,20 @@ def test_actual_and_amortized_stand_side_by_side(store):
     assert total(store) == Decimal(6)
 
 
+@pytest.mark.parametrize("lone", ["actual", "amortized"])
+def test_an_azure_file_that_fills_both_costs_does_not_stand_beside_the_other(store, lone):
+    azure = Charges(("3",), source="azure")
+    with store.staging() as folder:
+        staged = replace(azure, dataset=lone).stage(folder)
+        units = {unit: replace(facts, states_both=True) for unit, facts in staged.units.items()}
+        store.publish(replace(staged, units=units))
+    other = "amortized" if lone == "actual" else "actual"
+    result = replace(azure, dataset=other).publish(store)
+    assert result.status is Status.REJECTED
+    assert "same money twice" in result.reason
+    assert total(store) == Decimal(3)
+
+
 def test_another_account_or_period_may_use_another_dataset(store):
     A.publish(store)
     assert Charges(("1",), account="2", dataset="focus").publish(store).status is Status.LOADED
@@ -288,6 +303,18 @@ def test_a_missing_delivery_folder_is_named_and_loading_the_file_again_repairs_i
         opened.table("billing")
     assert A.publish(opened).status is Status.LOADED
     assert total(opened) == Decimal(16)
+
+
+def test_a_column_that_an_older_file_lacks_reads_as_missing(store):
+    A.publish(store)
+    Charges(("1",), account="2").publish(store)
+    for record in store.deliveries():
+        path = store.path / "deliveries" / record.folder / "billing.parquet"
+        pq.write_table(pq.read_table(path).drop_columns(["list_cost", "tags"]), path)
+    table = store.table("billing")
+    assert list(table.columns) == BILLING.names
+    assert table.list_cost.sum().to_pyarrow().as_py() is None
+    assert total(store) == Decimal(16)
 
 
 def test_a_file_in_the_place_of_the_store_is_an_error(tmp_path):

@@ -261,7 +261,6 @@ def offers() -> pd.DataFrame:
     """One offer of each shape, and two of a cloud that the shape table does not know."""
     rows = [
         {
-            "offer_id": f"{row.cloud}/{row.instance_type}",
             "provider": row.cloud,
             "region": {"aws": "us-east-1", "gcp": "us-central1", "azure": "eastus"}[row.cloud],
             "instance_type": row.instance_type,
@@ -274,12 +273,10 @@ def offers() -> pd.DataFrame:
     for name, link in (("8x-sxm", "nvswitch"), ("1x", None)):
         rows.append(
             {
-                "offer_id": f"otto/{name}",
                 "provider": "otto",
                 "region": "oslo",
                 "instance_type": name,
                 "gpu_model": "H100",
-                "gpu_family": "H100",
                 "gpu_memory_gib": 80.0,
                 "interconnect": link,
             }
@@ -292,9 +289,14 @@ def suited(family: str = "H100", **limits: object) -> set[str]:
     return set(eligible(one, offers(), SHAPES, family))
 
 
-P5, P5_SMALL, P5EN = "aws/p5.48xlarge", "aws/p5.4xlarge", "aws/p5en.48xlarge"
-A3, NC80 = "gcp/a3-highgpu-4g", "azure/Standard_NC80adis_H100_v5"
-OTTO, OTTO_ONE = "otto/8x-sxm", "otto/1x"
+def test_an_offer_is_named_by_cloud_region_and_type() -> None:
+    assert suited(clouds=("gcp",)) == {"gcp/us-central1/a3-highgpu-4g"}
+
+
+P5, P5_SMALL = "aws/us-east-1/p5.48xlarge", "aws/us-east-1/p5.4xlarge"
+P5EN, A3 = "aws/us-east-1/p5en.48xlarge", "gcp/us-central1/a3-highgpu-4g"
+NC80 = "azure/eastus/Standard_NC80adis_H100_v5"
+OTTO, OTTO_ONE = "otto/oslo/8x-sxm", "otto/oslo/1x"
 
 
 def test_without_limits_every_offer_of_the_gpu_family_suits_and_no_managed_one() -> None:
@@ -338,6 +340,6 @@ def test_clouds_regions_and_types_are_limits() -> None:
 
 def test_a_memory_that_no_one_states_meets_no_minimum() -> None:
     frame = offers()
-    frame.loc[frame["offer_id"] == OTTO, "gpu_memory_gib"] = float("nan")
+    frame.loc[frame["instance_type"] == "8x-sxm", "gpu_memory_gib"] = float("nan")
     one = WorkloadClass(name="a", offers=OfferRule(gpu_memory_gib=1))
     assert OTTO not in eligible(one, frame, SHAPES, "H100")

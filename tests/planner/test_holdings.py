@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from planner.holdings import holdings, with_advised
+from planner.planning import with_owned_ids
 from planner.purchases import Purchase
 from tests import bills
 
@@ -73,3 +74,14 @@ def test_a_purchase_is_listed_beside_what_is_owned() -> None:
     assert list(table["id"]) == ["ri-1", "buy_reserved-1"]
     assert table.iloc[1]["total_commitment"] == Decimal("301344.00")  # 34.40 x 8,760
     assert table.iloc[1]["instance_type"] == "p5.48xlarge"
+
+
+def test_one_commitment_spelled_in_two_ways_is_one() -> None:
+    used = bills.node_hours(
+        "i-1", range(24), rate="4", purchase_option="reserved", commitment_id="AB-12"
+    )
+    path = "/providers/microsoft.capacity/reservationorders/o/reservations/ab-12"
+    table = bills.commitments(owned(200, id=path))
+    bill_rows = with_owned_ids(bills.as_numbers(bills.fleet(used)), table)
+    assert set(bill_rows["commitment_id"]) == {path}
+    assert list(holdings(table, bill_rows, 24, END)["used_share"]) == [1.0]

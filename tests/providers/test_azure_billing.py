@@ -10,7 +10,9 @@ import duckdb
 import pytest
 
 from data.errors import DataError
+from data.schema import BILLING
 from providers.azure.billing import normalise
+from providers.contract import FINISHED_LATER
 from tests.exports import Rows, csv_file, normal_form, sample
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def test_a_block_of_ten_hours_counts_ten_hours_and_its_list_cost_is_price_per_bl
 def test_a_vm_day_has_its_type_region_day_and_account(tmp_path: Path) -> None:
     (row,) = read(tmp_path, {})
     assert row["instance_type"] == ND
-    assert row["region"] == "eastus"
+    assert row["region"] == "EastUS"  # the common last step resolves it
     assert row["period_start"] == datetime(2026, 9, 2, tzinfo=UTC)
     assert row["period_end"] == datetime(2026, 9, 3, tzinfo=UTC)
     assert row["billing_period"] == "2026-09"
@@ -221,7 +223,7 @@ def test_the_older_usage_file_is_read_by_its_own_names(tmp_path: Path) -> None:
     assert (row["instance_hours"], row["instance_type"]) == (3, "Standard_NC6s_v3")
     assert (row["purchase_option"], row["charge_type"]) == ("on_demand", "usage")
     assert (row["billing_period"], row["billing_account"]) == ("2020-08", "unknown")
-    assert (row["tags"], row["region"]) == (None, "eastus")
+    assert (row["tags"], row["region"]) == (None, "US East")
 
 
 def test_translated_spaced_and_odd_case_headers_are_the_same_columns(tmp_path: Path) -> None:
@@ -321,8 +323,23 @@ def test_a_refund_of_an_earlier_invoice_is_a_correction(tmp_path: Path) -> None:
 def test_a_cost_that_is_no_number_fails_even_where_no_rule_reads_it(
     tmp_path: Path, cell: str
 ) -> None:
-    with pytest.raises(duckdb.Error):
+    # The reading of a view needs the cells, and names them; else writing would.
+    with pytest.raises((DataError, duckdb.Error)):
         read(tmp_path, {}, {"PayGPrice": cell, "paygCostInBillingCurrency": "1"})
+
+
+def test_a_bad_cost_is_named_by_row_and_column(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="row 2, column Cost: 'NaN' is no number") as caught:
+        read(tmp_path, {}, {"Cost": "NaN"}, {"Cost": "many"})
+    wheres = [problem.where for problem in caught.value.problems]
+    assert wheres == ["row 2, column Cost", "row 3, column Cost"]
+
+
+def test_every_column_of_billing_is_given_but_those_of_the_common_last_step(
+    tmp_path: Path,
+) -> None:
+    (row,) = read(tmp_path, {})
+    assert set(BILLING.names) - set(FINISHED_LATER) <= set(row)
 
 
 def test_totals_of_the_real_amortized_file(tmp_path: Path) -> None:

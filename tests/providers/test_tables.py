@@ -58,7 +58,7 @@ def checks(staged):
 def test_an_hourly_sample_is_read_as_it_is(tmp_path):
     staged, (row,) = load_lines(tmp_path, sample())
     assert (staged.source, staged.rows, staged.warnings) == ("aws", 1, ())
-    assert row["unit"] == "aws|0099|utilization|2026-11-01"
+    assert row["unit"] == "aws|0099/i-1|utilization|2026-11-01"
     assert row["hour_start"] == datetime(2026, 11, 1, 5, tzinfo=UTC)
     assert (row["cloud"], row["account"], row["instance_id"]) == ("aws", "0099", "i-1")
     assert (row["gpu_util"], row["sm_active"], row["memory_used_share"]) == (50, 0.4, 0.5)
@@ -208,6 +208,17 @@ def test_gzip_parquet_and_parts_are_read_as_the_csv_is(tmp_path):
         _, rows = load(tmp_path / str(number), *paths)
         for row, other in zip(rows, wanted, strict=True):
             assert row | {"export_id": ""} == other | {"export_id": ""}
+
+
+def test_files_of_two_machines_for_one_day_stand_side_by_side(tmp_path):
+    store = Store.open(tmp_path / "store")
+    for machine in ("i-1", "i-2", "i-1"):
+        line = sample(util="60").replace("i-1", machine)
+        path = write(tmp_path / f"{machine}.csv", HEAD, line)
+        with store.staging() as folder:
+            store.publish(tables.stage_files([path], "utilization", folder, path.name))
+    rows = store.table("utilization").to_pyarrow().to_pylist()
+    assert sorted(row["instance_id"] for row in rows) == ["i-1", "i-2"]
 
 
 def test_a_day_that_comes_again_replaces_that_day_alone(tmp_path):

@@ -14,12 +14,13 @@ from tools.bench import make_cur, make_problem, measure
 
 
 def test_the_made_bill_has_the_rows_and_the_money_that_were_asked_for(tmp_path):
-    # Rows go round three machine types: 4 x 55.04 + 3 x 1.006 + 3 x 0.096 = 223.466
-    make_cur(tmp_path / "cur.csv", rows=10)
+    # One hour of 1,345 machines: 100 with H100s, of the rest each ninth number (149 - 11 = 138) a
+    # g5: 100 x 55.04 + 138 x 1.006 + 1,107 x 0.096 = 5,504 + 138.828 + 106.272 = 5,749.1
+    make_cur(tmp_path / "cur.csv", rows=1345)
     with (tmp_path / "cur.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
-    assert len(rows) == 10
-    assert sum(Decimal(row["lineItem/UnblendedCost"]) for row in rows) == Decimal("223.466")
+    assert len(rows) == 1345
+    assert sum(Decimal(row["lineItem/UnblendedCost"]) for row in rows) == Decimal("5749.1")
     assert rows[0]["identity/TimeInterval"] == "2026-10-01T00:00:00Z/2026-10-01T01:00:00Z"
 
 

@@ -1,0 +1,486 @@
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import catalogue
+from data.errors import DataError
+from data.frames import conform
+from data.schema import OFFERS, PRICE_BOOK, PRICES, QUALITY
+from planner import prices
+from planner.settings import PriceSettings
+
+DAY = date(2026, 10, 31)
+SHAPES = catalogue.shapes()
+
+
+def row(price: object, **changes: object) -> dict[str, Any]:
+    """A price of p5.48xlarge in us-east-1, on demand, changed as told."""
+    return {
+        "provider": "aws",
+        "region": "us-east-1",
+        "instance_type": "p5.48xlarge",
+        "gpu_model": "H100-SXM5-80GB",
+        "gpus": 8,
+        "gpu_memory_gib": 80,
+        "vcpus": 192,
+        "memory_gib": 2048,
+        "purchase_option": "on_demand",
+        "payment_option": "none",
+        "usd_per_instance_hour": None if price is None else str(price),
+        "source": "a test",
+        "as_of": "2026-09-01",
+        **changes,
+    }
+
+
+def book(*rows: dict[str, Any]) -> pd.DataFrame:
+    """A frame with the columns of PRICE_BOOK, its key unchecked; `origin` is kept."""
+    frame = pd.DataFrame(list(rows), columns=[*PRICE_BOOK.names, "origin"])
+    frame["as_of"] = pd.to_datetime(frame["as_of"], utc=True)
+    frame["usd_per_instance_hour"] = frame["usd_per_instance_hour"].map(
+        lambda text: None if text is None or text != text else Decimal(text)
+    )
+    return frame
+
+
+def stated(*rows: dict[str, Any]) -> pd.DataFrame:
+    """A frame of PRICES, as a file of overrides gives it."""
+    numbered = [
+        {"unit": "u", "export_id": "overrides.csv", "source_row_no": number, **one}
+        for number, one in enumerate(rows, 1)
+    ]
+    return conform(pd.DataFrame(numbered), PRICES)
+
+
+def discount(share: float, **changes: object) -> dict[str, Any]:
+    return {"provider": "aws", "discount_share": share, "from": "2026-01-01", **changes}
+
+
+def checked(
+    of_book: pd.DataFrame, overrides: pd.DataFrame | None = None, day: date = DAY
+) -> pd.DataFrame:
+    return prices.check(of_book, overrides, SHAPES, day)
+
+
+def verdicts(offers: pd.DataFrame) -> dict[str | None, tuple[str, str | None]]:
+    """Price (as text) to status and reason."""
+    plain = offers.astype(object).where(offers.notna(), None)
+    return {
+        None if one.usd_per_instance_hour is None else f"{one.usd_per_instance_hour.normalize():f}":
+        (one.status, one.reason)
+        for one in plain.itertuples()
+    }  # fmt: skip
+
+
+def used(offers: pd.DataFrame) -> list[str]:
+    kept = offers[offers["status"] == "used"]
+    return sorted(f"{price.normalize():f}" for price in kept["usd_per_instance_hour"])
+
+
+def bl_16() -> list[dict[str, Any]]:
+    return [
+        row("0.00", region="us-east-1"),
+        row("31.20", region="us-east-2"),
+        row(None, region="us-west-1"),
+        row(
+            "0.336",
+            region="us-west-2",
+            purchase_option="capacity_block",
+            payment_option="all_upfront",
+            source="Capacity Block Ubuntu Pro",
+        ),
+    ]
+
+
+def test_of_a_zero_a_price_a_blank_and_a_fee_only_the_price_is_used() -> None:
+    # 31.20 / 8 = 3.90 and 0.336 / 8 = 0.042 USD per GPU-hour; their median is 1.971, and 5 % of
+    # it, 0.09855, is the least that any H100 may cost.
+    found = verdicts(checked(book(*bl_16())))
+    assert found["31.2"] == ("used", None)
+    assert found["0"] == ("rejected", "the price is 0")
+    assert found[None] == ("rejected", "no price")
+    status, reason = found["0.336"]
+    assert status == "rejected"
+    assert reason is not None
+    assert reason.startswith("out of band: 0.042 USD per GPU-hour")
+
+
+def test_the_same_four_as_overrides_beside_the_shipped_book() -> None:
+    offers = checked(catalogue.price_book(), stated(*bl_16()))
+    own = offers[offers["origin"] == "override"]
+    assert used(own) == ["31.2"]
+    assert len(own) == 4
+
+
+def test_the_shipped_book_is_used_but_for_spot_without_discount_and_stale_rows() -> None:
+    # Counted by hand in the file: 876 rows; 5 spot prices equal to (or above) on demand; older than
+    # 180 days on 2026-10-31 (before 2026-05-04): 6 Capacity Block and 8 flex-start rows.
+    offers = checked(catalogue.price_book())
+    assert offers["status"].value_counts().to_dict() == {"used": 857, "stale": 14, "rejected": 5}
+    rejected = offers[offers["status"] == "rejected"]
+    assert set(rejected["purchase_option"]) == {"spot"}
+    assert rejected["reason"].str.startswith("no discount").all()
+    conform(offers, OFFERS)
+
+
+def test_the_on_demand_price_of_one_region_at_half_of_the_others_is_rejected() -> None:
+    # 8 x 4.200761 (the flex-start GPU price) + 9.46006 (host) = 43.07; list price 88.49.
+    trap = {"source": "DWS SKU", "as_of": "2026-08-01"}
+    shipped = catalogue.price_book()
+    one = shipped[
+        (shipped["instance_type"] == "a3-highgpu-8g")
+        & (shipped["region"] == "us-central1")
+        & (shipped["purchase_option"] == "on_demand")
+    ].iloc[0]
+    wrong = {**one.to_dict(), **trap, "usd_per_instance_hour": Decimal("43.07")}
+    frame = pd.concat([shipped, book(wrong)], ignore_index=True)
+    offers = checked(frame)
+    here = offers[
+        (offers["instance_type"] == "a3-highgpu-8g")
+        & (offers["region"] == "us-central1")
+        & (offers["purchase_option"] == "on_demand")
+    ]
+    found = verdicts(here)
+    assert found["88.49"] == ("used", None)
+    assert found["43.07"][0] == "rejected"
+    assert "median over regions" in str(found["43.07"][1])
+
+
+def test_a_price_for_a_hundred_hours_is_out_of_band() -> None:
+    azure = {
+        "provider": "azure", "region": "eastus", "instance_type": "Standard_ND96isr_H100_v5",
+    }  # fmt: skip
+    offers = checked(catalogue.price_book(), stated(row("9832.00", **azure)))
+    assert verdicts(offers)["9832"][0] == "rejected"
+    assert "98.32" in used(offers)
+
+
+def test_the_latest_price_on_or_before_the_day_serves() -> None:
+    days = [row("50", as_of="2026-06-01"), row("60", as_of="2026-09-01")]
+    later = row("55", as_of="2026-12-01")
+    assert used(checked(book(*days, later))) == ["60"]
+    assert used(checked(book(*days, later), day=date(2026, 8, 1))) == ["50"]
+    assert verdicts(checked(book(*days, later)))["50"][1] == "replaced by the price of 2026-09-01"
+    assert used(checked(book(later))) == ["55"]
+
+
+def test_a_price_is_stale_when_older_than_the_days_allowed() -> None:
+    # From 2026-05-04 to 2026-10-31 are 27 + 30 + 31 + 31 + 30 + 31 = 180 days.
+    offers = checked(book(row("50", as_of="2026-05-04")))
+    assert used(offers) == ["50"]
+    offers = checked(book(row("50", as_of="2026-05-03")))
+    assert verdicts(offers) == {"50": ("stale", "181 days old, more than 180")}
+    limits = PriceSettings(max_age_days=0)
+    today = book(row("50", as_of="2026-10-31"))
+    assert used(prices.check(today, None, SHAPES, DAY, limits)) == ["50"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"gpus": 1}, "1 GPUs, but p5.48xlarge has 8"),
+        ({"gpu_model": "H200-SXM5-141GB"}, "GPU H200-SXM5-141GB, but p5.48xlarge has"),
+        ({"purchase_option": "low_priority"}, "unknown purchase option 'low_priority'"),
+        ({"instance_type": "ml.p5.48xlarge"}, "ml.p5.48xlarge is a size of a managed service"),
+        (
+            {"instance_type": "p5e.48xlarge", "gpu_model": "H200-SXM5-141GB"},
+            "p5e.48xlarge is not sold as on_demand",
+        ),
+        (
+            {
+                "provider": "gcp",
+                "region": "us-central1",
+                "instance_type": "a3-highgpu-1g",
+                "gpus": 1,
+                "usd_per_instance_hour": "9",
+            },
+            "a3-highgpu-1g is not sold as on_demand",
+        ),
+        ({"usd_per_instance_hour": "-50"}, "the price is below 0"),
+    ],
+)
+def test_a_row_that_cannot_be_is_rejected_with_its_reason(
+    changes: dict[str, Any], reason: str
+) -> None:
+    offers = checked(book(row("50", **changes)))
+    assert offers.loc[0, "status"] == "rejected"
+    assert str(offers.loc[0, "reason"]).startswith(reason)
+
+
+def test_p5e_is_never_offered_on_demand() -> None:
+    table = prices.offer_table(checked(catalogue.price_book()))
+    p5e = table[table["instance_type"] == "p5e.48xlarge"]
+    assert len(p5e)
+    assert p5e["on_demand"].isna().all()
+    assert p5e["spot"].notna().all()
+
+
+def test_two_prices_for_one_key_on_one_day_are_both_rejected_and_an_error() -> None:
+    offers = checked(book(row("50", source="a"), row("55", source="b"), row("40", region="eu")))
+    assert used(offers) == ["40"]
+    assert verdicts(offers)["50"][1] == "different prices for one key: 50 and 55"
+    found = prices.findings(offers, DAY)
+    assert set(found["severity"]) == {"error"}
+    conform(found, QUALITY)
+
+
+def test_two_prices_of_one_source_for_one_key_are_rejected_too() -> None:
+    assert used(checked(book(row("50"), row("55")))) == []
+
+
+def test_one_price_from_two_sources_is_used_once() -> None:
+    offers = checked(book(row("50", source="a"), row("50", source="b")))
+    assert used(offers) == ["50"]
+    assert offers["reason"].dropna().tolist() == ["repeats another row"]
+    assert len(checked(book(row("50"), row("50")))) == 1
+
+
+def test_prices_of_two_payments_are_two_offers_of_which_the_cheapest_serves() -> None:
+    reserved = {"provider": "gcp", "region": "us-central1", "instance_type": "a3-highgpu-8g"}
+    offers = checked(
+        book(
+            row("64", purchase_option="reserved_1y", payment_option="monthly", **reserved),
+            row("60", purchase_option="reserved_1y", payment_option="all_upfront", **reserved),
+        )
+    )
+    table = prices.offer_table(offers)
+    assert table.loc[0, "reserved_1y"] == 7.5  # 60 / 8
+    assert table.loc[0, "reserved_1y_payment"] == "all_upfront"
+    later = prices.offer_table(offers, allow_upfront=False)
+    assert later.loc[0, "reserved_1y"] == 8.0  # 64 / 8
+    assert later.loc[0, "reserved_1y_payment"] == "monthly"
+
+
+def test_spot_that_saves_nothing_is_no_offer() -> None:
+    spot = {"purchase_option": "spot"}
+    offers = checked(book(row("50"), row("50", **spot), row("49.99", region="eu", **spot)))
+    assert used(offers) == ["49.99", "50"]
+    assert offers["reason"].dropna().tolist() == ["no discount: on demand costs 50"]
+
+
+def test_an_override_outranks_the_book_whatever_its_day() -> None:
+    offers = checked(book(row("50", as_of="2026-10-01")), stated(row("40", as_of="2026-06-01")))
+    assert verdicts(offers) == {
+        "40": ("used", None),
+        "50": ("rejected", "replaced by an override of 2026-06-01"),
+    }
+
+
+def test_an_override_may_be_half_of_the_list_price_and_states_what_was_sold() -> None:
+    shipped = catalogue.price_book()
+    half = stated(row("27.52"), row("34", purchase_option="reserved_1y", payment_option="monthly"))
+    offers = checked(shipped, half)
+    assert used(offers[offers["origin"] == "override"]) == ["27.52", "34"]
+
+
+@pytest.mark.parametrize("price", ["0", None, "0.5", "9000"])
+def test_an_override_that_cannot_be_leaves_the_list_price_in_use(price: str | None) -> None:
+    offers = checked(catalogue.price_book(), stated(row(price)))
+    mine = offers[offers["origin"] == "override"]
+    assert (mine["status"] == "rejected").all()
+    here = offers[
+        (offers["instance_type"] == "p5.48xlarge")
+        & (offers["region"] == "us-east-1")
+        & (offers["purchase_option"] == "on_demand")
+        & (offers["origin"] == "bundled")
+    ]
+    assert here["status"].tolist() == ["used"]
+    found = prices.findings(offers, DAY)
+    assert (found["severity"] == "warning").sum() == 1
+
+
+def test_two_overrides_that_contradict_each_other_leave_no_price() -> None:
+    offers = checked(book(row("50")), stated(row("40"), row("45")))
+    assert used(offers) == []
+
+
+def test_a_cloud_that_the_book_does_not_know_may_be_far_cheaper() -> None:
+    # 2.10 USD per GPU-hour is below a quarter of the list median of H100 (9.77 / 4 = 2.44).
+    other = row(
+        "16.8", provider="otto", region="Oslo", instance_type="8x-h100", gpu_model="H100 SXM",
+        vcpus=None, memory_gib=None, gpu_memory_gib=None,
+    )  # fmt: skip
+    offers = checked(catalogue.price_book(), stated(other))
+    assert used(offers[offers["provider"] == "otto"]) == ["16.8"]
+    table = prices.offer_table(offers)
+    mine = table[table["provider"] == "otto"].iloc[0]
+    assert mine["offer_id"] == "otto/oslo/8x-h100"
+    assert mine["gpu_family"] == "H100"
+    assert mine["on_demand"] == pytest.approx(2.1)
+    assert pd.isna(mine["spot"])
+
+
+def test_an_override_of_a_known_type_need_not_say_what_it_has() -> None:
+    short = row("50", gpu_model=None, gpus=None, gpu_memory_gib=None, vcpus=None, memory_gib=None)
+    offers = checked(book(), stated({**short, "instance_type": "P5.48xlarge", "source": None}))
+    assert offers.loc[0, "instance_type"] == "p5.48xlarge"
+    assert (offers.loc[0, "gpus"], offers.loc[0, "vcpus"]) == (8, 192)
+    assert offers.loc[0, "source"] == "overrides.csv row 1"
+
+
+def test_overrides_of_unknown_types_must_say_what_gpus_they_have() -> None:
+    bare = {"gpu_model": None, "gpus": None}
+    bad = stated(
+        row("16", provider="otto", instance_type="x", **bare),
+        row("50"),
+        row("16", provider="otto", instance_type="y", gpu_model="H100", gpus=None),
+    )
+    with pytest.raises(DataError) as caught:
+        checked(book(), bad)
+    assert [problem.where for problem in caught.value.problems] == [
+        "overrides.csv row 1",
+        "overrides.csv row 3",
+    ]
+
+
+def test_a_discount_takes_its_share_off_the_list_price() -> None:
+    offers = checked(book(row("50")), stated(discount(0.2)))
+    # 50 x (1 - 0.2) = 40
+    assert used(offers) == ["40"]
+    assert verdicts(offers)["50"] == ("rejected", "replaced by the discount of overrides.csv row 1")
+    assert not len(prices.findings(offers, DAY))
+
+
+@pytest.mark.parametrize(
+    ("changes", "price"),
+    [
+        ({"from": "2026-11-01"}, "50"),
+        ({"from": "2026-10-31"}, "40"),
+        ({"to": "2026-10-31"}, "50"),
+        ({"to": "2026-11-01"}, "40"),
+        ({"provider": "gcp"}, "50"),
+        ({"family": "p5"}, "40"),
+        ({"family": "P5"}, "40"),
+        ({"family": "h100"}, "40"),
+        ({"family": "p5.48xlarge"}, "40"),
+        ({"family": "p5en"}, "50"),
+        ({"region": "us-east-1"}, "40"),
+        ({"region": "us east (n. virginia)"}, "40"),
+        ({"region": "us-east-2"}, "50"),
+        ({"region": "*"}, "40"),
+        ({"purchase_option": "spot"}, "50"),
+    ],
+)
+def test_a_discount_holds_in_its_time_and_scope(changes: dict[str, Any], price: str) -> None:
+    assert used(checked(book(row("50")), stated(discount(0.2, **changes)))) == [price]
+
+
+def test_a_discount_reaches_spot_only_where_it_says_so() -> None:
+    spot = book(row("20", purchase_option="spot"))
+    assert used(checked(spot, stated(discount(0.5)))) == ["20"]
+    assert used(checked(spot, stated(discount(0.5, purchase_option="spot")))) == ["10"]
+
+
+def test_the_narrowest_discount_holds() -> None:
+    rows = (discount(0.1), discount(0.2, region="us-east-1"), discount(0.3, family="p5"))
+    # by family before by region: 50 x 0.7 = 35
+    assert used(checked(book(row("50")), stated(*rows))) == ["35"]
+    assert used(checked(book(row("50")), stated(*rows[:2]))) == ["40"]
+
+
+def test_a_discount_of_all_leaves_no_price() -> None:
+    assert used(checked(book(row("50")), stated(discount(1)))) == []
+
+
+def test_two_discounts_of_one_scope_and_time_are_an_error() -> None:
+    twice = stated(discount(0.1), discount(0.2, **{"to": "2027-01-01"}), row("50"))
+    with pytest.raises(DataError, match="row 1"):
+        checked(book(row("50")), twice)
+    apart = stated(discount(0.1, to="2026-07-01"), discount(0.2, **{"from": "2026-07-01"}))
+    assert used(checked(book(row("50")), apart)) == ["40"]
+
+
+def test_an_absolute_override_is_not_discounted_again() -> None:
+    offers = checked(book(row("50")), stated(row("45"), discount(0.2)))
+    assert used(offers) == ["45"]
+
+
+def test_spot_is_compared_with_the_discounted_price() -> None:
+    of_book = book(row("50"), row("42", purchase_option="spot"))
+    assert used(checked(of_book, stated(discount(0.2)))) == ["40"]
+
+
+def test_fetched_prices_outrank_shipped_ones_of_the_same_day() -> None:
+    of_book = book(row("50", origin="bundled"), row("55", origin="fetched"))
+    assert used(checked(of_book)) == ["55"]
+
+
+def test_the_findings_on_the_shipped_book_are_information_only() -> None:
+    found = prices.findings(checked(catalogue.price_book()), DAY)
+    assert set(found["severity"]) == {"info"}
+    assert sorted(found["count"]) == [5, 14]
+
+
+def test_an_empty_book_gives_empty_tables() -> None:
+    offers = checked(book())
+    assert len(offers) == len(prices.offer_table(offers)) == len(prices.findings(offers, DAY)) == 0
+
+
+def test_the_offer_table_has_one_row_a_place_and_prices_of_one_gpu() -> None:
+    table = prices.offer_table(checked(catalogue.price_book()))
+    assert not table.duplicated(["provider", "region", "instance_type"]).any()
+    one = table.set_index("offer_id").loc["gcp/us-central1/a3-highgpu-8g"]
+    assert one["on_demand"] == pytest.approx(88.49 / 8)
+    assert one["family"] == "a3"
+    assert one["reserved_1y_payment"] == "monthly"
+    assert pd.isna(one["savings_plan_1y"])
+
+
+def contents(offers: pd.DataFrame) -> list[tuple[object, ...]]:
+    plain = offers.astype(object).where(offers.notna(), None)
+    return [tuple(one) for one in plain.itertuples(index=False)]
+
+
+PRICE_TEXTS = st.sampled_from(["0", "0.336", "20", "31.2", "50", "55", "98.32", "9832", None])
+
+
+@st.composite
+def random_prices(draw: st.DrawFn) -> list[dict[str, Any]]:
+    return [
+        row(
+            draw(PRICE_TEXTS),
+            region=draw(st.sampled_from(["us-east-1", "us-east-2"])),
+            purchase_option=draw(st.sampled_from(["on_demand", "spot"])),
+            source=draw(st.sampled_from(["a", "b"])),
+            as_of=draw(st.sampled_from(["2026-09-01", "2026-10-01", "2024-01-01"])),
+        )
+        for _ in range(draw(st.integers(1, 7)))
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=random_prices(), data=st.data())
+def test_the_order_of_rows_never_matters(rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(rows))
+    assert contents(checked(book(*rows))) == contents(checked(book(*shuffled)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=random_prices(), price=st.sampled_from(["0", "0.00", None, "-3"]), data=st.data())
+def test_a_row_without_a_price_changes_no_used_offer(
+    rows: list[dict[str, Any]], price: str | None, data: st.DataObject
+) -> None:
+    more = {**data.draw(st.sampled_from(rows)), "usd_per_instance_hour": price, "source": "z"}
+    before, after = checked(book(*rows)), checked(book(*rows, more))
+    assert contents(before[before["status"] == "used"]) == contents(
+        after[after["status"] == "used"]
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=random_prices())
+def test_no_used_price_is_zero_stale_or_doubled(rows: list[dict[str, Any]]) -> None:
+    offers = checked(book(*rows))
+    kept = offers[offers["status"] == "used"]
+    assert all(price > 0 for price in kept["usd_per_instance_hour"])
+    assert not kept.duplicated([*PRICE_BOOK.key[:-1]]).any()
+    assert (kept["as_of"] >= pd.Timestamp("2026-05-04", tz="UTC")).all()
+    assert offers.loc[offers["status"] != "used", "reason"].notna().all()
+    assert offers.loc[offers["status"] == "used", "reason"].isna().all()
