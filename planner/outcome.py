@@ -142,7 +142,7 @@ def cost(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> dict[str, floa
     """
     spent = _recourse(problem, dispatch)
     probabilities = [scenario.p for scenario in problem.scenarios]
-    found = _commitments(problem, plan)
+    found = commitments(problem, plan)
     for name in ("on_demand", "spot", "egress", "shortage"):
         found[name] = math.fsum(p * one[name] for p, one in zip(probabilities, spent, strict=True))
     risk = 0.0
@@ -171,7 +171,8 @@ def cvar(costs: list[float], probabilities: list[float], beta: float) -> float:
     return (total + max(left, 0.0) * min(costs)) / tail
 
 
-def _commitments(problem: Problem, plan: Plan) -> dict[str, float]:
+def commitments(problem: Problem, plan: Plan) -> dict[str, float]:
+    """USD of what is bought in the first stage, by kind of cost."""
     span = problem.hours * problem.hour_weight
     rates = {(o.id, way.id): way.rate * o.gpus for o in problem.offers for way in o.reservations}
     blocks = {b.id: b.price * b.gpus * b.length for b in problem.blocks}

@@ -11,7 +11,8 @@ from planner import outcome, solvers
 from planner.model.build import build
 from planner.model.dispatch import dispatch_of, plan_of
 from planner.model.objective import scale
-from planner.model.reductions import reduce
+from planner.model.reductions import most_columns, reduce
+from planner.optimise import engine
 
 if TYPE_CHECKING:
     from planner.model.columns import Columns
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from planner.problem import Problem
 
 OPTIMAL, FEASIBLE, INFEASIBLE, NO_SOLUTION = "optimal", "feasible", "infeasible", "no_solution"
+METHODS = ("decomposition", "direct")
+MOST_COLUMNS = 1_500_000  # of a direct model: about 2 GiB and half a minute to build
 _SAME = 1e-12  # relative; a bound so near is the objective itself
 _SOLVER_TOLERANCE = 2e-6  # USD per hour weight; HiGHS leaves out branches that gain less than 1e-6
 _ROUNDING = 1e-9  # relative; sums of floats differ by so much in another order
@@ -30,24 +33,76 @@ def solve(
     gap: float = 1e-4,
     time_limit: float = 600.0,
     solver: str = "highs",
+    method: str = "decomposition",
+    with_dispatch: bool | None = None,
 ) -> Result:
     """The best plan found for the problem within `time_limit` seconds, building included.
 
-    `optimal` only where the bound proves it within the relative `gap`. Raises UsageError for
-    settings out of range, SolveError where the solver cannot be run.
+    `optimal` only where the bound proves it within the relative `gap`. `method` direct builds the
+    whole hourly model at once. With `with_dispatch` None the dispatch of a very large problem is
+    left empty. Raises UsageError for settings out of range and for a model too large for the
+    direct method, SolveError where the solver cannot be run.
     """
     if not (math.isfinite(gap) and gap >= 0):
         raise UsageError(f"the gap must be a number >= 0, is {gap}")
     if not time_limit > 0:
         raise UsageError(f"the time limit must be > 0 seconds, is {time_limit}")
+    if method not in METHODS:
+        raise UsageError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    if solver not in solvers.SOLVERS:
+        names = ", ".join(solvers.SOLVERS)
+        raise UsageError(f"unknown solver {solver!r}: choose one of {names}")
+    if method == "direct" or problem.on_demand_integer:
+        return _direct(problem, gap=gap, time_limit=time_limit, solver=solver)
+    begin = time.perf_counter()
+    limits = engine.Limits(gap, solver, begin + time_limit)
+    found = engine.decompose(problem, limits)
+    if found is None:
+        return _nothing_needed(problem, solver, time.perf_counter() - begin)
+    size = len(problem.classes) * problem.hours * len(problem.scenarios)
+    wanted = size <= engine.DISPATCH_SIZE if with_dispatch is None else with_dispatch
+    return _decomposed(problem, found, gap, begin, wanted)
+
+
+def _direct(problem: Problem, *, gap: float, time_limit: float, solver: str) -> Result:
     begin = time.perf_counter()
     reduced = reduce(problem)
     if not reduced.groups:
         return _nothing_needed(problem, solver, time.perf_counter() - begin)
+    columns = most_columns(reduced)
+    if columns > MOST_COLUMNS:
+        raise UsageError(
+            f"the direct model has about {columns:,} columns, more than the {MOST_COLUMNS:,} "
+            "that --method direct takes: use --method decomposition"
+        )
     made = build(reduced)
     spent = time.perf_counter() - begin
     run = solvers.run(made.lp, solver=solver, gap=gap, time_limit=time_limit - spent)
     return result_of(made, run, gap, spent)
+
+
+def _decomposed(
+    problem: Problem, found: engine.Found, gap: float, begin: float, wanted: bool
+) -> Result:
+    bound = max(0.0, found.bound)
+    if not math.isfinite(found.objective):
+        seconds = time.perf_counter() - begin
+        return outcome.Result(NO_SOLUTION, None, bound, None, seconds, found.solver)
+    objective = found.objective
+    if objective - bound <= max(_SAME * objective, _SOLVER_TOLERANCE * problem.hour_weight):
+        bound = objective
+    distance = relative_gap(objective, bound)
+    return outcome.Result(
+        status=OPTIMAL if distance <= gap + _ROUNDING else FEASIBLE,
+        objective=objective,
+        bound=bound,
+        gap=distance,
+        seconds=time.perf_counter() - begin,
+        solver=found.solver,
+        plan=found.plan,
+        costs=found.costs,
+        dispatch=engine.dispatch(found) if wanted else outcome.empty_dispatch(),
+    )
 
 
 def result_of(made: Columns, run: solvers.Run, gap: float, spent: float) -> Result:

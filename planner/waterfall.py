@@ -153,7 +153,7 @@ def solver(gap: float, time_limit: float, name: str) -> Callable[[Problem], Resu
     """How every stage is solved."""
 
     def solve_stage(problem: Problem) -> Result:
-        return solve(problem, gap=gap, time_limit=time_limit, solver=name)
+        return solve(problem, gap=gap, time_limit=time_limit, solver=name, with_dispatch=True)
 
     return solve_stage
 

@@ -141,6 +141,7 @@ def solve(options: argparse.Namespace) -> Answer:
         gap=options.gap,
         time_limit=options.time_limit,
         solver=options.solver,
+        method=options.method,
     )
     document = result.as_json()
     lines = [f"{name}: {document[name]}" for name in document if name != "costs"]

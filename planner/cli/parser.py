@@ -103,6 +103,12 @@ def build_parser() -> argparse.ArgumentParser:
     solve.add_argument(
         "--time-limit", type=float, default=600.0, metavar="SECONDS", help="default 600"
     )
+    solve.add_argument(
+        "--method",
+        choices=["decomposition", "direct"],
+        default="decomposition",
+        help="decomposition (default), or the whole hourly model at once",
+    )
     solve.add_argument("--solver", choices=["highs", "cbc"], default="highs", help="default highs")
     add("prices", "the price book after its checks, with what was rejected and why")
     add("commitments", "what is owned: committed, used, unused, and when it ends")

@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     import pulp
 
     from planner.model.columns import Columns, Series
-    from planner.model.reductions import Group, Pool
+    from planner.model.reductions import Group, Pool, Reduced
 
     Array = npt.NDArray[np.float64]
     Places = npt.NDArray[np.intp]
+    Row = tuple[str, "Part", Places, Places, Array]
 
 _NOTHING = 1e-9  # GPUs or USD an hour; less is a solver's rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class Part:
     """Use of one kind on one offer by one group or class, scenarios x hours of GPUs."""
 
     offer: str
@@ -62,16 +63,23 @@ def plan_of(made: Columns) -> Plan:
 def dispatch_of(made: Columns, plan: Plan) -> pd.DataFrame:
     """Frame of one row per (scenario, hour, class, offer, kind) with use, in that order."""
     rows = []
-    remaining = [_capacities(made, pool, plan) for pool in made.reduced.pools]
+    remaining = [capacities(made.reduced, pool, plan) for pool in made.reduced.pools]
     for index, group in enumerate(made.reduced.groups):
         parts = [*_reserved(made, index, remaining), *_bought(made, index)]
-        for name, share in _shares(made, group, parts):
-            for part in parts:
-                gpus = part.gpus if share is None else part.gpus * share
-                scenario, hour = np.nonzero(gpus > _NOTHING)
-                if len(hour):
-                    rows.append((name, part, scenario, hour, gpus[scenario, hour]))
-    return _frame(rows)
+        rows += rows_of(made.reduced, group, parts)
+    return frame(rows)
+
+
+def rows_of(reduced: Reduced, group: Group, parts: list[Part]) -> list[Row]:
+    """The parts of a group's use, split among its classes."""
+    rows = []
+    for name, share in _shares(reduced, group, parts):
+        for part in parts:
+            gpus = part.gpus if share is None else part.gpus * share
+            scenario, hour = np.nonzero(gpus > _NOTHING)
+            if len(hour):
+                rows.append((name, part, scenario, hour, gpus[scenario, hour]))
+    return rows
 
 
 def _value(column: pulp.LpVariable) -> float:
@@ -86,9 +94,9 @@ def _spread(made: Columns, series: Series) -> Array:
     return spread
 
 
-def _capacities(made: Columns, pool: Pool, plan: Plan) -> list[Array]:
+def capacities(reduced: Reduced, pool: Pool, plan: Plan) -> list[Array]:
     """GPUs of each offer of the pool, scenarios x hours."""
-    hours = made.reduced.problem.hours
+    hours = reduced.problem.hours
     blocks = {one.id: one.count for one in plan.blocks}
     found = []
     for offer in pool.offers:
@@ -98,35 +106,42 @@ def _capacities(made: Columns, pool: Pool, plan: Plan) -> list[Array]:
             if block.offer == offer.id:
                 end = block.start + block.length
                 there[block.start : end] += block.gpus * blocks.get(block.id, 0)
-        found.append(np.tile(there, (len(made.reduced.problem.scenarios), 1)))
+        found.append(np.tile(there, (len(reduced.problem.scenarios), 1)))
     return found
 
 
-def _reserved(made: Columns, index: int, remaining: list[list[Array]]) -> Iterator[_Part]:
+def _reserved(made: Columns, index: int, remaining: list[list[Array]]) -> Iterator[Part]:
     """Use of pools by a group, dealt out to their offers in order; `remaining` goes down."""
     for (group, number), series in made.reserved.items():
         if group != index:
             continue
-        left = _spread(made, series)
-        offers = made.reduced.pools[number].offers
-        for position, offer in enumerate(offers):
-            there = remaining[number][position]
-            last = position == len(offers) - 1
-            taken = left if last else np.minimum(left, there)
-            remaining[number][position] = np.maximum(there - taken, 0.0)
-            left = left - taken
-            yield _Part(offer.id, Use.RESERVED, taken, 1.0)
+        pool = made.reduced.pools[number]
+        yield from deal(pool, _spread(made, series), remaining[number])
 
 
-def _bought(made: Columns, index: int) -> Iterator[_Part]:
+def deal(pool: Pool, gpus: Array, remaining: list[Array]) -> Iterator[Part]:
+    """Use of a pool dealt out to its offers in order; what remains of them goes down."""
+    left = gpus
+    for position, offer in enumerate(pool.offers):
+        there = remaining[position]
+        last = position == len(pool.offers) - 1
+        taken = left if last else np.minimum(left, there)
+        remaining[position] = np.maximum(there - taken, 0.0)
+        left = left - taken
+        yield Part(offer.id, Use.RESERVED, taken, 1.0)
+
+
+def _bought(made: Columns, index: int) -> Iterator[Part]:
     for position, option in enumerate(made.reduced.groups[index].menu.options):
         gpus = _spread(made, made.bought[index, position])
         if option.size is not None:
             gpus = np.round(gpus) * option.size
-        yield _Part(option.offer, option.use, gpus, option.useful)
+        yield Part(option.offer, option.use, gpus, option.useful)
 
 
-def _shares(made: Columns, group: Group, parts: list[_Part]) -> Iterator[tuple[str, Array | None]]:
+def _shares(
+    reduced: Reduced, group: Group, parts: list[Part]
+) -> Iterator[tuple[str, Array | None]]:
     """Each class of the group with its share of the group's use; None is all of it.
 
     A firm class takes by its demand. Work that may wait is served in the order of its release,
@@ -135,7 +150,7 @@ def _shares(made: Columns, group: Group, parts: list[_Part]) -> Iterator[tuple[s
     if len(group.members) == 1:
         yield group.rules.id, None
         return
-    problem = made.reduced.problem
+    problem = reduced.problem
     if group.firm:
         for one in group.members:
             own = demand_of(problem, one)
@@ -163,7 +178,8 @@ def _from_zero(work: Array) -> Array:
     return np.pad(work, ((0, 0), (1, 0)))
 
 
-def _frame(rows: list[tuple[str, _Part, Places, Places, Array]]) -> pd.DataFrame:
+def frame(rows: list[Row]) -> pd.DataFrame:
+    """The frame of the rows, sorted."""
     if not rows:
         return empty_dispatch()
     sizes = [len(row[4]) for row in rows]
@@ -173,7 +189,7 @@ def _frame(rows: list[tuple[str, _Part, Places, Places, Array]]) -> pd.DataFrame
         codes = np.repeat([names.index(value) for value in values], sizes)
         return pd.Categorical.from_codes(codes, categories=pd.Index(names, dtype="str"))
 
-    frame = pd.DataFrame(
+    found = pd.DataFrame(
         {
             "scenario": np.concatenate([row[2] for row in rows]),
             "hour": np.concatenate([row[3] for row in rows]),
@@ -185,5 +201,5 @@ def _frame(rows: list[tuple[str, _Part, Places, Places, Array]]) -> pd.DataFrame
         }
     )
     keys = ["scenario", "hour", "class", "offer", "kind"]
-    frame = frame.sort_values(keys, kind="stable", ignore_index=True)
-    return frame.astype({"class": "str", "offer": "str", "kind": "str"})
+    found = found.sort_values(keys, kind="stable", ignore_index=True)
+    return found.astype({"class": "str", "offer": "str", "kind": "str"})

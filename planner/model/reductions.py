@@ -296,3 +296,10 @@ def most_instances(peak: float | None, gpus: int) -> int | None:
     (3, None)
     """
     return None if peak is None else math.ceil(peak / gpus - 1e-9)
+
+
+def most_columns(reduced: Reduced) -> int:
+    """About how many second-stage columns the direct model has."""
+    uses = sum(len(pool.egress) for pool in reduced.pools)
+    options = sum(len(group.menu.options) + (not group.firm) for group in reduced.groups)
+    return len(reduced.cells) * (uses + options)

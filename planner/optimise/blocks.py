@@ -32,12 +32,13 @@ class Hours:
     """The data of a block: rows are its hours, in order.
 
     `demand` hours x groups (work released, for groups that wait), `owned` hours x pools,
-    `active` hours x sources, `weight` hours each stands for, `due` and `released` hours x
+    `active` hours x sources, `weight` hours each stands for, `cells` their places among the
+    cells of the reduced problem, `due` and `released` hours x
     waiting groups (cumulative GPU-hours).
     """
 
     scenario: int
-    start: int
+    cells: Places
     demand: Array
     owned: Array
     active: Array
@@ -125,9 +126,7 @@ class Block:
         basis.col_status = [kinds[one] for one in statuses.tolist()]
         self._highs.setBasis(basis)
 
-    def _tail(
-        self, lp: highspy.HighsLp, shift: int
-    ) -> list[tuple[npt.NDArray[np.int32], Array]]:
+    def _tail(self, lp: highspy.HighsLp, shift: int) -> list[tuple[npt.NDArray[np.int32], Array]]:
         """The rows of the cuts, with columns moved on by `shift`."""
         if self._after is None:
             return []

@@ -139,7 +139,7 @@ class ClosedForm:
         """Whether parts are means over scenarios."""
         return self._merged
 
-    def evaluate(self, u: Array, until: float) -> Evaluation | None:  # noqa: ARG002 (one pass)
+    def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """The exact recourse cost and slopes at u."""
         value = np.zeros((self._scenarios, self._bands))
         slope = np.zeros((self._scenarios, self._bands, len(u)))
@@ -152,6 +152,11 @@ class ClosedForm:
             slope[:, band] -= self._use(union, weight)
         parts = self._scenarios * self._bands
         return Evaluation(u, value.ravel(), slope.reshape(parts, len(u)), value.sum(axis=1))
+
+    def exact(self, u: Array, until: float) -> Array | None:
+        """USD per scenario at u."""
+        found = self.evaluate(u, until)
+        return None if found is None else found.cost
 
     def by_kind(self, u: Array) -> Array:
         """USD per (scenario, kind): each tier's own spill at its own price."""

@@ -38,14 +38,15 @@ class DispatchOracle:
 
     def __init__(self, reduced: Reduced, first: FirstStage, keep: Places | None = None) -> None:
         self._reduced, self._first = reduced, first
-        self._template = template(reduced)
-        self._merged = not reduced.risk and not len(self._template.deferrable)
-        every = np.arange(len(self._template))
+        self.template = template(reduced)
+        self._merged = not reduced.risk and not len(self.template.deferrable)
+        every = np.arange(len(self.template))
         keep = every if keep is None else keep
         self._left_out = np.setdiff1d(every, keep)
         pool = np.array([source.pool for source in first.sources], dtype=np.intp)
-        self._blocks = [Block(hours, self._template, keep, pool) for hours in self._hours()]
+        self._blocks = [Block(hours, self.template, keep, pool) for hours in self._hours()]
         self._chains = self._link()
+        self._read: list[Array] | None = None
         self._workers = ThreadPoolExecutor(os.cpu_count() or 1)
 
     @property
@@ -67,6 +68,7 @@ class DispatchOracle:
         return found
 
     def _evaluate(self, u: Array, until: float) -> Evaluation | None:
+        self._read = None
         if self._chains:
             return self._chained(u, until)
         if not self._solve(u, until):
@@ -80,6 +82,7 @@ class DispatchOracle:
         if not self._chains:
             found = self.evaluate(u, until)
             return None if found is None else found.cost
+        self._read = None
         for chain in self._chains:
             if not chain.forward(lambda block: block.solve(u, until)):
                 return None
@@ -87,10 +90,9 @@ class DispatchOracle:
 
     def by_kind(self, u: Array) -> Array:
         """USD per (scenario, kind of KINDS), per hour weight, as last solved."""
-        form = self._template
+        form = self.template
         found = np.zeros((int(self.scenario_of.max()) + 1, len(KINDS)))
-        for block in self._blocks:
-            values, _ = block.values()
+        for block, values in zip(self._blocks, self._values(), strict=True):
             gpus = block.hours.weight @ values
             keep = block.keep
             surcharge = float(gpus @ form.egress[keep])
@@ -100,9 +102,30 @@ class DispatchOracle:
             found[block.hours.scenario] += np.bincount(kinds, own, len(KINDS))
         return found
 
+    def close(self) -> None:
+        """Let the threads go."""
+        self._workers.shutdown()
+
+    def series(self, column: int) -> Array:
+        """GPUs of one column of the template, scenarios x hours, as last solved."""
+        reduced = self._reduced
+        cells = np.zeros(len(reduced.cells))
+        for block, values in zip(self._blocks, self._values(), strict=True):
+            at = np.searchsorted(block.keep, column)
+            if at < len(block.keep) and block.keep[at] == column:
+                cells[block.hours.cells] = values[:, at]
+        found: Array = cells[reduced.cells.of]
+        return found
+
+    def _values(self) -> list[Array]:
+        """Columns of every block, read once after a solve."""
+        if self._read is None:
+            self._read = [block.values()[0] for block in self._blocks]
+        return self._read
+
     def promising(self) -> Places:
         """Columns of the template that some hour's latest dispatch uses, or nearly would."""
-        form = self._template
+        form = self.template
         best = np.full(len(form), np.inf)
         every = np.arange(len(form))
         for block in self._blocks:
@@ -117,7 +140,7 @@ class DispatchOracle:
         wanted = np.zeros(len(self._left_out), dtype=bool)
         for block in self._blocks:
             duals = block.duals() / block.hours.weight[:, None]
-            costs = self._template.reduced_costs(duals, self._left_out)
+            costs = self.template.reduced_costs(duals, self._left_out)
             wanted |= (costs < -_SLACK).any(axis=0)
         if not wanted.any():
             return False
@@ -160,7 +183,7 @@ class DispatchOracle:
     def _link(self) -> list[Chain]:
         """Chains, where some scenario has more than one block with waiting work."""
         scenarios = len(self._reduced.problem.scenarios)
-        if not len(self._template.deferrable) or len(self._blocks) == scenarios:
+        if not len(self.template.deferrable) or len(self._blocks) == scenarios:
             return []
         return [
             Chain(
@@ -171,52 +194,45 @@ class DispatchOracle:
         ]
 
     def _hours(self) -> list[Hours]:
-        reduced = self._reduced
-        cells = reduced.cells
-        weights = cells.mean_hours if self._merged else cells.hours
-        if len(self._template.deferrable):
-            window = max(reduced.groups[g].rules.window for g in self._template.deferrable)
+        reduced, cells = self._reduced, self._reduced.cells
+        scenarios, hours = len(reduced.problem.scenarios), reduced.problem.hours
+        if len(self.template.deferrable):
+            window = max(reduced.groups[g].rules.window for g in self.template.deferrable)
             return [
-                self._take(s, np.arange(start, end), np.ones(end - start), s)
-                for s in range(len(reduced.problem.scenarios))
-                for start, end in pieces(reduced.problem.hours, window)
+                self._take(np.arange(s * hours + start, s * hours + end), s)
+                for s in range(scenarios)
+                for start, end in pieces(hours, window)
             ]
         found = []
-        for scenario in [None] if self._merged else range(len(reduced.problem.scenarios)):
-            own = np.flatnonzero(
-                np.ones_like(cells.hour) if scenario is None else cells.scenario == scenario
-            )
+        for scenario in range(1 if self._merged else scenarios):
+            own = np.flatnonzero(self._merged | (cells.scenario == scenario))
             parts = np.array_split(own, max(1, round(len(own) / _CELLS)))
-            found += [
-                self._take(cells.scenario[piece], cells.hour[piece], weights[piece], scenario or 0)
-                for piece in parts
-            ]
+            found += [self._take(part, scenario) for part in parts]
         return found
 
-    def _take(
-        self,
-        scenarios: int | Places,
-        hours: Places,
-        weight: Array,
-        scenario: int,
-    ) -> Hours:
-        reduced = self._reduced
+    def _take(self, cells: Places, scenario: int) -> Hours:
+        """The data of some cells, in order."""
+        reduced, every = self._reduced, self._reduced.cells
+        scenarios, hours = every.scenario[cells], every.hour[cells]
+        weight = (every.mean_hours if self._merged else every.hours)[cells]
         demand = np.stack([g.demand[scenarios, hours] for g in reduced.groups], axis=1)
-        owned = np.stack(
-            [np.zeros(len(hours)), *(pool.owned[hours] for pool in reduced.pools)], axis=1
-        )[:, 1:]
-        active = np.stack(
-            [(hours >= one.start) & (hours < one.end) for one in self._first.sources], axis=1
-        ).astype(float)
-        limits = [due_and_released(reduced.groups[g]) for g in self._template.deferrable]
         none = np.zeros((len(hours), 0))
-        due = np.stack([d[scenario, hours] for d, _ in limits], axis=1) if limits else none
-        released = np.stack([r[scenario, hours] for _, r in limits], axis=1) if limits else none
-        start = int(hours[0])
-        return Hours(scenario, start, demand, owned, active, weight, due, released)
+        owned = [pool.owned[hours, None] for pool in reduced.pools]
+        sources = self._first.sources
+        active = [((hours >= s.start) & (hours < s.end))[:, None].astype(float) for s in sources]
+        limits = [due_and_released(reduced.groups[g]) for g in self.template.deferrable]
+        return Hours(
+            scenario=scenario,
+            cells=cells,
+            demand=demand,
+            owned=np.hstack([none, *owned]),
+            active=np.hstack([none, *active]),
+            weight=weight,
+            due=np.hstack([none, *(due[scenarios, hours, None] for due, _ in limits)]),
+            released=np.hstack([none, *(done[scenarios, hours, None] for _, done in limits)]),
+        )
 
 
 def _scenario(one: Chain | Block) -> int:
     block = one.blocks[0] if isinstance(one, Chain) else one
     return block.hours.scenario
-

@@ -99,6 +99,11 @@ class Master:
         z = np.array(self._stepper.getSolution().col_value[: self._columns])
         return np.clip(z, 0.0, self._first.upper)
 
+    @property
+    def solver_name(self) -> str:
+        """The solver of the relaxation and its version."""
+        return f"highs {self._highs.version()}"
+
     def reduced_costs(self) -> tuple[Array, float]:
         """Of the relaxation: reduced cost of each column, and the worth of one more budget USD."""
         solution = self._highs.getSolution()
@@ -172,7 +177,7 @@ class Master:
             own = first.source == source
             if own.any():
                 scales[source] = 1.0 / float((first.cost[own] / first.amount[own]).min())
-        return scales / scales.min()
+        return scales / scales.min(initial=1.0)
 
     def _as_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
         first, risk = self._first, self._risk
@@ -218,7 +223,9 @@ class Master:
         for scenario, p in enumerate(risk.p.tolist()):
             zeta = lp.add_variable(f"excess_{scenario}", 0)
             goal.append((zeta, risk.weight * p / (1 - risk.beta)))
-            own = [(parts[number], -1.0) for number in np.flatnonzero(self._scenario_of == scenario)]
+            own = [
+                (parts[number], -1.0) for number in np.flatnonzero(self._scenario_of == scenario)
+            ]
             row = solvers.linear([(zeta, 1.0), (eta, 1.0), *own]) >= 0
             lp.addConstraint(row, f"measure_excess_{scenario}")
         return goal

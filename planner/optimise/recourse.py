@@ -87,5 +87,8 @@ class Oracle(Protocol):
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """The evaluation at u; None where the clock (time.perf_counter) passed `until`."""
 
+    def exact(self, u: Array, until: float) -> Array | None:
+        """USD per scenario, per hour weight, of a dispatch at u that keeps every rule."""
+
     def by_kind(self, u: Array) -> Array:
-        """USD per (scenario, kind of KINDS), per hour weight, at an optimal dispatch."""
+        """USD per (scenario, kind of KINDS), per hour weight, of the dispatch last found, at u."""

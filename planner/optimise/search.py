@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LEVEL = 0.3  # of the gap between the bounds, above the lower one, is what a step aims at
 _RELAXED_SHARE = 0.25  # of the gap asked for, to which the relaxation is solved
 _SLOW = 0.1  # of the gap; a bound that rises by less wants longer steps
-_TRACE = bool(__import__("os").environ.get("TRACE"))
+_MASTER_SHARE = 0.25  # of the gap asked for, to which the whole master is solved
 _MOST_ROUNDS = 1000
 
 
@@ -88,17 +88,13 @@ class Search:
             if cost < value:
                 center, value = tried, cost
                 self.relaxed, self.relaxed_at = value, center
-            if _TRACE:
-                print(f"   {self.evaluations} {value:.6g} {self.lower:.6g} share {share:.2f} cost {cost:.6g} cpu {time.process_time():.1f}")
         return True
 
     def round(self) -> bool:
         """Close the gap with whole counts; False where the time ended it."""
-        assert self.relaxed_at is not None
-        if not self._try(self._nearest(self.relaxed_at)):
+        if self.relaxed_at is None or not self.propose(self._nearest(self.relaxed_at)):
             return False
         seen: set[bytes] = set()
-        master_gap = max(self.gap, 1e-4)
         for _ in range(_MOST_ROUNDS):
             if self.closed:
                 return True
@@ -106,7 +102,7 @@ class Search:
             if left <= 0:
                 return False
             point, bound, self.solver_name = self.master.whole(
-                self.solver, min(master_gap, self.gap) * 0.25, left
+                self.solver, self.gap * _MASTER_SHARE, left
             )
             self.lower = max(self.lower, bound)
             if point is None:
@@ -115,22 +111,23 @@ class Search:
             if key in seen:
                 return True
             seen.add(key)
-            if not self._try(point.z):
+            if not self.propose(point.z):
                 return False
         return False
 
-    @property
-    def closed(self) -> bool:
-        """Whether the bounds are within the gap."""
-        return self.upper - self.lower <= self.gap * abs(self.upper)
-
-    def _try(self, z: Array) -> bool:
+    def propose(self, z: Array) -> bool:
+        """Evaluate a plan with whole counts and keep it if it is the best."""
         cost = self.evaluate(z)
         if cost is None:
             return False
         if cost < self.upper:
             self.upper, self.best = cost, z
         return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether the bounds are within the gap."""
+        return self.upper - self.lower <= self.gap * abs(self.upper)
 
     def _nearest(self, z: Array) -> Array:
         """Whole counts near z that the budget allows."""
