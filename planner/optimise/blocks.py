@@ -34,11 +34,14 @@ class Hours:
     `demand` hours x groups (work released, for groups that wait), `owned` hours x pools,
     `active` hours x sources, `weight` hours each stands for, `cells` their places among the
     cells of the reduced problem, `due` and `released` hours x
-    waiting groups (cumulative GPU-hours).
+    waiting groups (cumulative GPU-hours). The first `inner` hours are its own; the rest it
+    shares with the next block. `start` is its first hour.
     """
 
     scenario: int
     cells: Places
+    start: int
+    inner: int
     demand: Array
     owned: Array
     active: Array
@@ -51,11 +54,15 @@ class Hours:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cuts:
-    """What comes after a block: theta >= constants + slopes.u + (the row's part in y)."""
+class _Ends:
+    """Work with windows across an end, per waiting group: releases before the first hour that may
+    still wait and those near the last that may, GPU-hours due before the first, and all released.
+    """
 
-    slopes: Array
-    constants: Array
+    before: list[Array]
+    after: list[Array]
+    done: Array
+    released: Array
 
 
 class Block:
@@ -73,8 +80,7 @@ class Block:
         self._floor = np.full(self._changing.size, -math.inf)
         self.solved = False
         self._pool = pool
-        self._after: _Cuts | None = None
-        self._theta = -1
+        self._open: _Ends | None = None
 
     def solve(self, u: Array, until: float) -> bool:
         """Solve with the sources u; False where the time is over."""
@@ -85,19 +91,11 @@ class Block:
         spend = np.broadcast_to(u[~real], (len(hours), int((~real).sum())))
         top = np.concatenate([capacity, spend], axis=1).ravel()
         self._highs.changeRowsBounds(len(self._changing), self._changing, self._floor, top)
-        if self._after is not None and len(self._after.constants):
-            low = self._after.constants + self._after.slopes @ u
-            at = len(hours) * self._template.rows.size + np.arange(len(low), dtype=np.int32)
-            self._highs.changeRowsBounds(len(low), at, low, np.full(len(low), math.inf))
         return self._run(until)
 
     def start_from(self, other: Block) -> None:
-        """Begin at the basis of a block of the same form; the rows of cuts come in as basic."""
-        basis = other._highs.getBasis()
-        rows = list(basis.row_status)[: len(other.hours) * self._template.rows.size]
-        more = self._highs.getNumRow() - len(rows)
-        basis.row_status = rows + [highspy.HighsBasisStatus.kBasic] * more
-        self._highs.setBasis(basis)
+        """Begin at the basis of a block of the same form."""
+        self._highs.setBasis(other._highs.getBasis())
 
     def widen(self, fresh: Places) -> None:
         """Take in more columns of the template, from the present basis on."""
@@ -114,75 +112,79 @@ class Block:
         own = count * self._template.rows.size
         low, high = np.array(former_lp.row_lower_), np.array(former_lp.row_upper_)
         model.row_lower_, model.row_upper_ = low[:own], high[:own]
-        tail = self._tail(former_lp, count * (len(self.keep) - len(former)))
+        ends = self._ends_of(former_lp)
         self._highs.passModel(model)
-        if self._after is not None:
-            self._theta = self._highs.getNumCol()
-            self._highs.addCol(1.0, 0.0, math.inf, 0, [], [])
-        for at, (index, value) in enumerate(tail):
-            self._highs.addRow(low[own + at], high[own + at], len(index), index, value)
+        self._attach(ends)
         statuses = np.append(wider.ravel(), status[count * len(former) :])
         kinds = {int(one): one for one in highspy.HighsBasisStatus.__members__.values()}
         basis.col_status = [kinds[one] for one in statuses.tolist()]
         self._highs.setBasis(basis)
 
-    def _tail(self, lp: highspy.HighsLp, shift: int) -> list[tuple[npt.NDArray[np.int32], Array]]:
-        """The rows of the cuts, with columns moved on by `shift`."""
-        if self._after is None:
-            return []
-        own = len(self.hours) * self._template.rows.size
-        found = []
-        for number in range(len(self._after.constants)):
-            _, index, value = self._highs.getRowEntries(own + number)
-            found.append((np.asarray(index, dtype=np.int32) + np.int32(shift), np.array(value)))
-        return found
-
     def like(self, other: Block) -> bool:
         """Whether the other has as many hours and columns, and no cuts as yet in either."""
         same = len(self.hours) == len(other.hours) and len(self.keep) == len(other.keep)
-        return same and (self._after is None) == (other._after is None)
+        return same and self._highs.getNumCol() == other._highs.getNumCol()
+
+    def open_ends(self, released: Array, windows: list[int]) -> None:
+        """Let work with windows across an end be done outside, at prices given later.
+
+        One column a release: before the first hour (it adds to y there), or after the last.
+        `released` is scenario hours x waiting groups.
+        """
+        first, end = self.start, self.start + len(self.hours)
+        last = end >= len(released)
+        before = [_between(released[:, g], first - w, first) for g, w in enumerate(windows)]
+        after = [_between(released[:, g], end - w, end) * (not last) for g, w in enumerate(windows)]
+        done = np.array([released[: max(first - w, 0), g].sum() for g, w in enumerate(windows)])
+        self._open = _Ends(before, after, done, self.hours.released[-1])
+        self._attach(None)
+        rows = self._template.deferrable.astype(np.int32)
+        self._highs.changeRowsBounds(len(rows), rows, -done, -done)
+
+    def price_outside(self, prices: Array, windows: list[int]) -> None:
+        """Set what work done outside costs, from the prices of all hours x waiting groups."""
+        assert self._open is not None
+        first, end = self.start, self.start + len(self.hours)
+        costs = []
+        for number, window in enumerate(windows):
+            inside = _between(prices[:, number], first - window, first)
+            costs.append(np.minimum.accumulate(inside[::-1])[::-1])
+        for number, window in enumerate(windows):
+            ahead = _between(prices[:, number], end, end + window, np.inf)
+            least = np.minimum.accumulate(ahead)
+            costs.append(np.where(np.isfinite(least), least, 0.0))
+        cost = np.concatenate(costs)
+        at = self._ends_at + np.arange(len(cost), dtype=np.int32)
+        self._highs.changeColsCost(len(at), at.astype(np.int32), cost)
 
     def begin_with(self, served: Array) -> None:
-        """Set the GPU-hours that each waiting group has been served before the first hour."""
-        rows = self._template.deferrable.astype(np.int32)
-        self._highs.changeRowsBounds(len(rows), rows, -served, -served)
+        """Fix what was served before the first hour: earliest released, earliest done."""
+        assert self._open is not None
+        parts = []
+        for have, amounts in zip(served - self._open.done, self._open.before, strict=True):
+            upto = np.cumsum(amounts)
+            parts.append(np.clip(have - (upto - amounts), 0.0, amounts))
+        self._bound_before(np.concatenate(parts), np.concatenate(parts))
 
-    def look_ahead(self, sources: int) -> None:
-        """Give the block a column theta for what comes after it, known by cuts."""
-        self._after = _Cuts(np.empty((0, sources)), np.empty(0))
-        self._theta = self._highs.getNumCol()
-        self._highs.addCol(1.0, 0.0, math.inf, 0, [], [])
-
-    def cut(self, constant: float, slope: Array, worth: Array, u: Array) -> None:
-        """Add theta >= constant + slope.u + worth.y with y served at the end."""
-        assert self._after is not None
-        self._after = _Cuts(
-            np.vstack([self._after.slopes, slope]), np.append(self._after.constants, constant)
-        )
-        last = self._first_served + (len(self.hours) - 1) * self._waiting
-        index = np.append(last + np.arange(self._waiting), self._theta).astype(np.int32)
-        value = np.append(-worth, 1.0)
-        self._highs.addRow(constant + float(slope @ u), math.inf, len(index), index, value)
+    def begin_anyhow(self) -> None:
+        """Let what is served before the first hour be chosen again."""
+        assert self._open is not None
+        top = np.concatenate(self._open.before)
+        self._bound_before(np.zeros(len(top)), top)
 
     def slopes(self) -> Array:
-        """Slopes of the optimum in the sources u, what comes after included."""
-        rows, pool = self._template.rows, self._pool
-        dual = np.array(self._highs.getSolution().row_dual)
-        own = len(self.hours) * rows.size
-        duals = dual[:own].reshape(len(self.hours), rows.size)
-        found = np.empty(len(pool))
-        found[pool < 0] = duals[:, rows.plan : rows.quota].sum(axis=0)
-        real = pool >= 0
-        found[real] = (self.hours.active[:, real] * duals[:, rows.pool + pool[real]]).sum(axis=0)
-        found = np.minimum(found, 0.0)
-        if self._after is not None:
-            found += np.maximum(dual[own:], 0.0) @ self._after.slopes
-        return found
+        """Slopes of the optimum in the sources u."""
+        return self.slopes_of(self.duals())
 
-    def worth_of_served(self) -> Array:
-        """Change of the optimum per GPU-hour more that was served before the first hour."""
-        dual = np.array(self._highs.getSolution().row_dual[: self._template.rows.pool])
-        return -dual[self._template.deferrable]
+    def slopes_of(self, duals: Array) -> Array:
+        """Slopes in the sources u that row duals of the first hours give."""
+        rows, pool = self._template.rows, self._pool
+        real = pool >= 0
+        found = np.empty(len(pool))
+        found[~real] = duals[:, rows.plan : rows.quota].sum(axis=0)
+        active = self.hours.active[: len(duals), real]
+        found[real] = (active * duals[:, rows.pool + pool[real]]).sum(axis=0)
+        return np.minimum(found, 0.0)
 
     def duals(self) -> Array:
         """Row duals, hours x rows of the template."""
@@ -204,11 +206,46 @@ class Block:
         return float(self._highs.getInfo().objective_function_value)
 
     @property
-    def own_cost(self) -> float:
-        """USD of the block's own hours."""
-        if self._after is None:
-            return self.objective
-        return self.objective - float(self._highs.getSolution().col_value[self._theta])
+    def start(self) -> int:
+        """The first hour."""
+        return self.hours.start
+
+    def _attach(self, bounds: tuple[Array, Array, Array] | None) -> None:
+        """Add the columns and rows of open ends to a model that lacks them."""
+        ends, highs = self._open, self._highs
+        if ends is None:
+            return
+        self._ends_at = highs.getNumCol()
+        last = self._first_served + (len(self.hours) - 1) * self._waiting
+        rows = highs.getNumRow()
+        for number, total in enumerate(ends.released.tolist()):
+            index = np.array([last + number], dtype=np.int32)
+            highs.addRow(total, total, 1, index, np.ones(1))
+        for number, amounts in enumerate(ends.before):
+            row = np.array([self._template.deferrable[number]], dtype=np.int32)
+            for amount in amounts.tolist():
+                highs.addCol(0.0, 0.0, amount, 1, row, np.ones(1))
+        for number, amounts in enumerate(ends.after):
+            row = np.array([rows + number], dtype=np.int32)
+            for amount in amounts.tolist():
+                highs.addCol(0.0, 0.0, amount, 1, row, np.ones(1))
+        if bounds is not None:
+            cost, low, high = bounds
+            at = np.arange(self._ends_at, self._ends_at + len(cost), dtype=np.int32)
+            highs.changeColsCost(len(at), at, cost)
+            highs.changeColsBounds(len(at), at, low, high)
+
+    def _ends_of(self, lp: highspy.HighsLp) -> tuple[Array, Array, Array] | None:
+        if self._open is None:
+            return None
+        at = self._ends_at
+        fields = lp.col_cost_, lp.col_lower_, lp.col_upper_
+        cost, low, high = (np.array(field[at:]) for field in fields)
+        return cost, low, high
+
+    def _bound_before(self, low: Array, high: Array) -> None:
+        at = self._ends_at + np.arange(len(low))
+        self._highs.changeColsBounds(len(at), at.astype(np.int32), low, high)
 
     @property
     def _first_served(self) -> int:
@@ -284,3 +321,11 @@ class Block:
         high[:, rows.quota : rows.share] = form.limits
         high[:, rows.share :] = form.shares * hours.demand[:, form.sharing]
         return low, high
+
+
+def _between(series: Array, start: int, end: int, outside: float = 0.0) -> Array:
+    """Entries `start` to `end - 1` of a series, `outside` where there are none."""
+    at = np.arange(start, end)
+    there = (at >= 0) & (at < len(series))
+    found: Array = np.where(there, series[np.clip(at, 0, len(series) - 1)], outside)
+    return found

@@ -1,13 +1,15 @@
-"""A long scenario with waiting work: blocks of hours in a row that pass on their backlog.
+"""A long scenario with waiting work: blocks of hours in a row, each knowing prices around it.
 
-With y0 the GPU-hours served before a block, and the later blocks known by cuts in (u, y),
+With pi_t any row duals that are feasible in hour t, and lambda_gt their price of a GPU-hour of
+waiting work of group g, weak duality gives
 
-    V_k(u, y0) = min  cost of the block + theta,   theta >= cuts of V_{k+1} at (u, y at the end)
+    Q(u) >= sum_t pi_t . b_t(u) + sum_g sum_tau r_g,tau min_{tau <= t <= tau + L_g} lambda_gt
 
-so that a pass from the last block to the first gives the slopes of V_1 in u, a bound of the whole
-scenario; and a pass from the first to the last, each block starting from what the one before
-left, gives a dispatch that keeps every rule (nested decomposition). Cuts hold for every u, so
-they stay from one evaluation to the next.
+since work released in tau runs somewhere in its window. A block may have work done outside at the
+lambda there; its optimum then is the best pi of its own hours with the others as they are, so that
+the bound only rises. Blocks overlap by a window; every other block is solved at the same time.
+A pass in order of time, each block taking over the backlog of the one before, gives a dispatch
+that keeps every rule.
 """
 
 from __future__ import annotations
@@ -16,85 +18,121 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.model.options import Use
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
+    from planner.model.reductions import Reduced
     from planner.optimise.blocks import Block
+    from planner.optimise.template import Template
 
     Array = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.intp]
+    SolveAll = Callable[[Iterable[Block]], bool]
 
 LONGEST = 400  # hours that one block may have
 INNER = 168  # hours of a block where there are several
-_START_SHARE = 0.5  # of the work that may wait is guessed to be done at a block's start
 
 
-def pieces(hours: int, window: int) -> list[tuple[int, int]]:
-    """Blocks (start, end) of a scenario.
+def pieces(hours: int, window: int) -> list[tuple[int, int, int]]:
+    """Blocks (start, end of its own hours, end with the overlap) of a scenario.
 
     >>> pieces(168, 24), pieces(500, 24)
-    ([(0, 168)], [(0, 168), (168, 336), (336, 500)])
+    ([(0, 168, 168)], [(0, 168, 192), (168, 336, 360), (336, 500, 500)])
     """
-    inner = max(INNER, 2 * (window + 1))
-    if hours <= max(LONGEST, 2 * inner):
-        return [(0, hours)] if hours <= LONGEST else [(0, hours // 2), (hours // 2, hours)]
+    inner = max(INNER, 3 * (window + 1))
+    if hours <= max(LONGEST, inner):
+        return [(0, hours, hours)]
     starts = list(range(0, hours - inner // 2, inner))
-    return list(zip(starts, [*starts[1:], hours], strict=True))
+    ends = [*starts[1:], hours]
+    return [(a, b, min(b + window, hours)) for a, b in zip(starts, ends, strict=True)]
 
 
 class Chain:
-    """The blocks of one scenario, in order, and the backlog between them."""
+    """The blocks of one scenario, in order, and the duals of all its hours."""
 
-    def __init__(self, blocks: list[Block], sources: int) -> None:
-        self.blocks = blocks
-        self._sources = sources
-        self._served = [np.zeros(blocks[0].hours.due.shape[1])]
-        for block in blocks[:-1]:
-            due, released = block.hours.due[-1], block.hours.released[-1]
-            self._served.append(due + _START_SHARE * (released - due))
-            block.look_ahead(sources)
+    def __init__(self, reduced: Reduced, template: Template, blocks: list[Block]) -> None:
+        self.blocks, self._template = blocks, template
+        scenario = blocks[0].hours.scenario
+        groups = [reduced.groups[number] for number in template.deferrable]
+        self._windows = [group.rules.window for group in groups]
+        self._released = np.stack([group.demand[scenario] for group in groups], axis=1)
+        self._demand = np.stack([group.demand[scenario] for group in reduced.groups], axis=1)
+        hours = reduced.problem.hours
+        self._owned = np.stack([p.owned for p in reduced.pools], axis=1) if reduced.pools else None
+        self._limited = np.flatnonzero(np.isfinite(template.cap))
+        self._duals = np.zeros((hours, template.rows.size))
+        for place, group in zip(template.deferrable.tolist(), groups, strict=True):
+            prices = [o.unit_price for o in group.menu.options if o.use is not Use.SAVINGS_PLAN]
+            self._duals[:, place] = min(prices)
+        for block in blocks:
+            block.open_ends(self._released, self._windows)
         self._started = False
 
-    def backward(self, u: Array, solve: Callable[[Block], bool]) -> tuple[float, Array] | None:
-        """Bound of the scenario's cost at u and its slopes; None where the time is over."""
-        passes = 1 if self._started else 2
-        for _ in range(passes):
-            found = self._pass(u, solve)
-            if found is None:
-                return None
+    def bound(self, u: Array, solve: SolveAll) -> tuple[float, Array] | None:
+        """The lower bound of the formula above and its slopes in u; None where time is over."""
+        for _ in range(1 if self._started else 2):
+            for half in (self.blocks[0::2], self.blocks[1::2]):
+                for block in half:
+                    block.price_outside(self._prices, self._windows)
+                if not solve(half):
+                    return None
+                for block in half:
+                    self._duals[block.start : block.start + len(block.hours)] = block.duals()
         self._started = True
-        return found
+        rows = self._template.rows
+        self._duals[:, rows.pool :] = np.minimum(self._duals[:, rows.pool :], 0.0)
+        slope = np.zeros(len(u))
+        for block in self.blocks:
+            inner = block.hours.inner
+            slope += block.slopes_of(self._duals[block.start : block.start + inner])
+        return self._constant() + float(slope @ u), slope
 
     def forward(self, solve: Callable[[Block], bool]) -> bool:
         """Dispatch from the first block to the last, each from what the one before left."""
-        for number, block in enumerate(self.blocks):
-            block.begin_with(self._served[number])
-            if not solve(block):
+        served = np.zeros(len(self._windows))
+        for block in self.blocks:
+            block.price_outside(self._prices, self._windows)
+            block.begin_with(served)
+            solved = solve(block)
+            served = block.values()[1][block.hours.inner - 1] if solved else served
+            block.begin_anyhow()
+            if not solved:
                 return False
-            if number + 1 < len(self.blocks):
-                self._served[number + 1] = block.values()[1][-1]
         return True
 
-    def cost(self) -> float:
-        """USD of the dispatch as last solved."""
-        return sum(block.own_cost for block in self.blocks)
+    @property
+    def _prices(self) -> Array:
+        return self._duals[:, self._template.deferrable]
 
-    def _pass(self, u: Array, solve: Callable[[Block], bool]) -> tuple[float, Array] | None:
-        ends = {}
-        slope = np.zeros(self._sources)
-        for number in reversed(range(len(self.blocks))):
-            block = self.blocks[number]
-            served = self._served[number]
-            block.begin_with(served)
-            if not solve(block):
-                return None
-            slope, worth = block.slopes(), block.worth_of_served()
-            if number:
-                constant = block.objective - float(slope @ u) - float(worth @ served)
-                self.blocks[number - 1].cut(constant, slope, worth, u)
-            if number + 1 < len(self.blocks):
-                ends[number + 1] = block.values()[1][-1]
-        for number, served in ends.items():
-            self._served[number] = served
-        return self.blocks[0].objective, slope
+    def _constant(self) -> float:
+        """The bound at u = 0."""
+        form, rows, duals = self._template, self._template.rows, self._duals
+        firm = np.setdiff1d(np.arange(rows.pool), form.deferrable)
+        total = float((duals[:, firm] * self._demand[:, firm]).sum())
+        if self._owned is not None:
+            total += float((duals[:, rows.pool : rows.plan] * self._owned).sum())
+        total += float(duals[:, rows.quota : rows.share].sum(axis=0) @ form.limits)
+        shares = form.shares * self._demand[:, form.sharing]
+        total += float((duals[:, rows.share :] * shares).sum())
+        costs = np.minimum(form.reduced_costs(duals, self._limited), 0.0)
+        caps = form.cap[self._limited] * self._demand[:, form.group[self._limited]]
+        total += float((costs * caps).sum())
+        for number, window in enumerate(self._windows):
+            least = least_ahead(self._prices[:, number], window)
+            total += float(self._released[:, number] @ least)
+        return total
+
+
+def least_ahead(prices: Array, window: int) -> Array:
+    """For each hour the least price from it to `window` hours later.
+
+    >>> least_ahead(np.array([3.0, 1.0, 2.0]), 1).tolist()
+    [1.0, 1.0, 2.0]
+    """
+    padded = np.append(prices, np.full(window, np.inf))
+    least: Array = np.lib.stride_tricks.sliding_window_view(padded, window + 1).min(axis=1)
+    return least

@@ -71,4 +71,4 @@ def _spread(group: Group) -> Group:
         )
         for one in group.members
     )
-    return Group(members, (total - before) / span, group.menu)
+    return replace(group, members=members, demand=(total - before) / span)

@@ -20,6 +20,8 @@ from planner.optimise.recourse import KINDS, Evaluation
 from planner.optimise.template import template
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from planner.model.reductions import Reduced
@@ -86,14 +88,15 @@ class DispatchOracle:
         for chain in self._chains:
             if not chain.forward(lambda block: block.solve(u, until)):
                 return None
-        return np.bincount(self.scenario_of, [chain.cost() for chain in self._chains])
+        return self.by_kind(u).sum(axis=1)
 
     def by_kind(self, u: Array) -> Array:
         """USD per (scenario, kind of KINDS), per hour weight, as last solved."""
         form = self.template
         found = np.zeros((int(self.scenario_of.max()) + 1, len(KINDS)))
         for block, values in zip(self._blocks, self._values(), strict=True):
-            gpus = block.hours.weight @ values
+            inner = block.hours.inner
+            gpus = block.hours.weight[:inner] @ values[:inner]
             keep = block.keep
             surcharge = float(gpus @ form.egress[keep])
             found[block.hours.scenario, KINDS.index("egress")] += surcharge
@@ -113,7 +116,8 @@ class DispatchOracle:
         for block, values in zip(self._blocks, self._values(), strict=True):
             at = np.searchsorted(block.keep, column)
             if at < len(block.keep) and block.keep[at] == column:
-                cells[block.hours.cells] = values[:, at]
+                inner = block.hours.inner
+                cells[block.hours.cells[:inner]] = values[:inner, at]
         found: Array = cells[reduced.cells.of]
         return found
 
@@ -152,33 +156,35 @@ class DispatchOracle:
 
     def _solve(self, u: Array, until: float) -> bool:
         """Solve every block of scenarios that are not chains."""
-        first, *others = self._blocks
-        if first.solved:
-            return all(self._workers.map(lambda block: block.solve(u, until), self._blocks))
-        if not first.solve(u, until):
-            return False
-        for other in others:
-            if len(other.hours) == len(first.hours):
-                other.start_from(first)
-        return all(self._workers.map(lambda block: block.solve(u, until), others))
+        if not self._blocks[0].solved:
+            self._warm(u, until)
+        return all(self._workers.map(lambda block: block.solve(u, until), self._blocks))
 
     def _chained(self, u: Array, until: float) -> Evaluation | None:
-        """The evaluation where scenarios are chains of blocks."""
+        """The evaluation where scenarios are chains of blocks; its cost is the bound itself."""
 
-        def solve(block: Block) -> bool:
-            if not block.solved:
-                done = next((b for b in self._blocks if b.solved and b.like(block)), None)
-                if done is not None:
-                    block.start_from(done)
-            return block.solve(u, until)
+        def solve_all(blocks: Iterable[Block]) -> bool:
+            return all(self._workers.map(lambda block: block.solve(u, until), blocks))
 
-        found = list(self._workers.map(lambda chain: chain.backward(u, solve), self._chains))
-        values = [one[0] for one in found if one is not None]
-        if len(values) < len(found):
-            return None
-        slopes = np.array([one[1] for one in found if one is not None])
-        cost = np.array([chain.cost() for chain in self._chains])
-        return Evaluation(u, np.array(values), slopes, np.bincount(self.scenario_of, cost))
+        if not self._blocks[0].solved:
+            self._warm(u, until)
+        values, slopes = [], []
+        for chain in self._chains:
+            found = chain.bound(u, solve_all)
+            if found is None:
+                return None
+            values.append(found[0])
+            slopes.append(found[1])
+        value = np.array(values)
+        return Evaluation(u, value, np.array(slopes), np.bincount(self.scenario_of, value))
+
+    def _warm(self, u: Array, until: float) -> None:
+        """Solve one block, for its basis to be the first of the others."""
+        first, *others = self._blocks
+        if first.solve(u, until):
+            for other in others:
+                if other.like(first):
+                    other.start_from(first)
 
     def _link(self) -> list[Chain]:
         """Chains, where some scenario has more than one block with waiting work."""
@@ -187,8 +193,9 @@ class DispatchOracle:
             return []
         return [
             Chain(
+                self._reduced,
+                self.template,
                 [block for block in self._blocks if block.hours.scenario == scenario],
-                len(self._first.sources),
             )
             for scenario in range(scenarios)
         ]
@@ -199,9 +206,9 @@ class DispatchOracle:
         if len(self.template.deferrable):
             window = max(reduced.groups[g].rules.window for g in self.template.deferrable)
             return [
-                self._take(np.arange(s * hours + start, s * hours + end), s)
+                self._take(np.arange(s * hours + start, s * hours + end), s, own - start)
                 for s in range(scenarios)
-                for start, end in pieces(hours, window)
+                for start, own, end in pieces(hours, window)
             ]
         found = []
         for scenario in range(1 if self._merged else scenarios):
@@ -210,7 +217,7 @@ class DispatchOracle:
             found += [self._take(part, scenario) for part in parts]
         return found
 
-    def _take(self, cells: Places, scenario: int) -> Hours:
+    def _take(self, cells: Places, scenario: int, inner: int | None = None) -> Hours:
         """The data of some cells, in order."""
         reduced, every = self._reduced, self._reduced.cells
         scenarios, hours = every.scenario[cells], every.hour[cells]
@@ -224,6 +231,8 @@ class DispatchOracle:
         return Hours(
             scenario=scenario,
             cells=cells,
+            start=int(hours[0]),
+            inner=len(hours) if inner is None else inner,
             demand=demand,
             owned=np.hstack([none, *owned]),
             active=np.hstack([none, *active]),
