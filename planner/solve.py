@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from data.errors import UsageError
+from data.errors import SolveError, UsageError
 from planner import outcome, solvers
 from planner.model.build import build
 from planner.model.dispatch import dispatch_of, plan_of
@@ -24,6 +24,7 @@ METHODS = ("decomposition", "direct")
 MOST_COLUMNS = 1_500_000  # of a direct model: about 2 GiB and half a minute to build
 _SAME = 1e-12  # relative; a bound so near is the objective itself
 _SOLVER_TOLERANCE = 2e-6  # USD per hour weight; HiGHS leaves out branches that gain less than 1e-6
+_CONTRADICTION = 1e-6  # relative; a lower bound that far above a plan's cost is a fault of ours
 _ROUNDING = 1e-9  # relative; sums of floats differ by so much in another order
 
 
@@ -89,6 +90,8 @@ def _decomposed(
         seconds = time.perf_counter() - begin
         return outcome.Result(NO_SOLUTION, None, bound, None, seconds, found.solver)
     objective = found.objective
+    if bound > objective * (1 + _CONTRADICTION) + _SOLVER_TOLERANCE * problem.hour_weight:
+        raise SolveError(f"the bounds contradict each other: {bound} above {objective}")
     if objective - bound <= max(_SAME * objective, _SOLVER_TOLERANCE * problem.hour_weight):
         bound = objective
     distance = relative_gap(objective, bound)

@@ -55,8 +55,10 @@ class Hours:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ends:
-    """Work with windows across an end, per waiting group: releases before the first hour that may
-    still wait and those near the last that may, GPU-hours due before the first, and all released.
+    """Work with windows across an end, per waiting group.
+
+    Releases before the first hour that may still wait and those near the last hour that may, the
+    GPU-hours due before the first hour, and all released by the last.
     """
 
     before: list[Array]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 _CELLS = 168  # in a block of cells
-_NEAR = 0.05  # USD per GPU-hour; a column so near to being used in the sample is kept
+_NEAR = 1e-6  # USD per GPU-hour; a column so near to being used in the sample is kept
 _SLACK = 1e-7  # USD per GPU-hour by which a column must be worth it
 
 
@@ -126,6 +126,10 @@ class DispatchOracle:
         if self._read is None:
             self._read = [block.values()[0] for block in self._blocks]
         return self._read
+
+    def duals_by_hour(self) -> Array:
+        """Row duals of every hour solved, per hour of weight one."""
+        return np.vstack([b.duals() / b.hours.weight[:, None] for b in self._blocks])
 
     def promising(self) -> Places:
         """Columns of the template that some hour's latest dispatch uses, or nearly would."""

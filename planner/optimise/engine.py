@@ -16,8 +16,12 @@ from planner.optimise.coarse import sample
 from planner.optimise.dispatch import dispatch_of
 from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import FirstStage, first_stage
-from planner.optimise.recourse import KINDS, Oracle, Risk, risk_of
+from planner.optimise.greedy import Greedy
+from planner.optimise.master import Master
+from planner.optimise.recourse import KINDS, Evaluation, Oracle, Risk, risk_of
 from planner.optimise.search import Search
+from planner.optimise.template import template
+from planner.optimise.vertices import VertexCuts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 _SAMPLE_GAP = 1e-3
+_CHEAP_ROUNDS = 25
+_CHEAP_TIME = 0.15  # share of the time left for cuts from sampled duals
 _SAMPLE_TIME = 0.3  # share of the time that a sample may take
 _STEP_SHARE = 0.3  # of each step from a start found by sampling
 DISPATCH_SIZE = 200_000  # class-hours for which a dispatch is given unasked
@@ -65,33 +71,75 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     if not reduced.groups:
         return None
     first = first_stage(reduced)
-    oracle, start = choose_oracle(reduced, first, limits)
-    risk = _risk(reduced, oracle)
-    search = Search(first, risk, oracle, limits.solver, limits.gap, limits.until)
-    near = start.any()
-    if search.relax(start, _STEP_SHARE if near else 1.0):
-        search.round()
-    return _found(reduced, first, search)
-
-
-def choose_oracle(reduced: Reduced, first: FirstStage, limits: Limits) -> tuple[Oracle, Array]:
-    """The formula where it holds, else linear programs; and where to start."""
-    start = np.zeros(len(first))
     if closed_form.holds(reduced):
-        return closed_form.ClosedForm(reduced, first), start
+        oracle: Oracle = closed_form.ClosedForm(reduced, first)
+        start = Start(np.zeros(len(first)), None, [])
+    else:
+        start = _sampled(reduced, first, limits)
+        oracle = DispatchOracle(reduced, first, start.keep)
+    search = Search(first, _risk(reduced, oracle), oracle, limits.solver, limits.gap, limits.until)
+    if not oracle.merged:
+        for cut in start.cuts:
+            search.master.add(cut)
+    if search.relax(start.z, _STEP_SHARE if start.z.any() else 1.0):
+        search.round()
+    return _found(reduced, first, search, start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where a search begins: a plan, the columns of an hour of use, and cuts known already."""
+
+    z: Array
+    keep: npt.NDArray[np.intp] | None
+    cuts: list[Evaluation]
+
+
+def _sampled(reduced: Reduced, first: FirstStage, limits: Limits) -> Start:
+    """A start from a sample of the hours, where there are many."""
+    start = np.zeros(len(first))
     sampled = sample(reduced)
     if sampled is None:
-        return DispatchOracle(reduced, first), start
+        return Start(start, None, [])
     oracle = DispatchOracle(sampled, first)
     now = time.perf_counter()
     until = now + _SAMPLE_TIME * max(limits.until - now, 0.0)
     search = Search(first, _risk(sampled, oracle), oracle, "highs", _SAMPLE_GAP, until)
     search.relax(start, tightness=1.0)
     if search.relaxed_at is None:
-        return DispatchOracle(reduced, first), start
-    keep = oracle.promising()
+        return Start(start, None, [])
+    keep, duals = oracle.promising(), oracle.duals_by_hour()
     oracle.close()
-    return DispatchOracle(reduced, first, keep), search.relaxed_at
+    if oracle.merged and len(reduced.problem.scenarios) > 1:
+        return Start(search.relaxed_at, keep, [])
+    cheap = VertexCuts(reduced, sampled, first, template(reduced), duals)
+    cuts = _cheap_cuts(reduced, first, cheap, search.relaxed_at, limits)
+    return Start(search.relaxed_at, keep, cuts)
+
+
+def _cheap_cuts(
+    reduced: Reduced, first: FirstStage, cheap: VertexCuts, start: Array, limits: Limits
+) -> list[Evaluation]:
+    """Cuts of a search in the bound that sampled duals give, the last rounds of it."""
+    scenarios = np.arange(len(reduced.problem.scenarios), dtype=np.intp)
+    master = Master(first, risk_of(reduced), scenarios)
+    risk, cuts = risk_of(reduced), []
+    center, value = start, math.inf
+    now = time.perf_counter()
+    until = now + _CHEAP_TIME * max(limits.until - now, 0.0)
+    tried = start
+    while len(cuts) < _CHEAP_ROUNDS and time.perf_counter() < until:
+        found = cheap.evaluate(first.feed(tried))
+        cuts.append(found)
+        master.add(found)
+        cost = float(first.cost @ tried) + risk.cost(found.cost)
+        if cost < value:
+            center, value = tried, cost
+        lower = master.relaxed().value
+        if value - lower <= _SAMPLE_GAP * 0.2 * value:
+            break
+        tried = master.step(center, lower + 0.3 * (value - lower))
+    return cuts
 
 
 def dispatch(found: Found) -> pd.DataFrame:
@@ -114,22 +162,39 @@ def _risk(reduced: Reduced, oracle: Oracle) -> Risk:
     return Risk(np.array([1.0 + cvar.weight if single and cvar is not None else 1.0]), 0.0, 0.0)
 
 
-def _found(reduced: Reduced, first: FirstStage, search: Search) -> Found | None:
+def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
+    """The answer of a search; where it evaluated no plan, of a quick dispatch of two plans."""
     problem, oracle = reduced.problem, search.oracle
     scale = problem.hour_weight
     if search.best is None:
-        return Found(
-            outcome.Plan(), math.inf, search.lower * scale, {}, _name(search), oracle, first,
-            reduced, search,
-        )  # fmt: skip
+        return _quick(reduced, first, search, start)
     plan = first.plan(search.best)
     u = first.feed(first.vector(plan))
-    cost = oracle.exact(u, math.inf)
-    assert cost is not None
-    costs = _costs(reduced, oracle, plan, u)
+    if not isinstance(oracle, closed_form.ClosedForm):
+        oracle.exact(u, math.inf)
+    costs = _costs(reduced, oracle.by_kind(u), oracle.merged, plan)
     objective = math.fsum(costs.values())
     return Found(
         plan, objective, search.lower * scale, costs, _name(search), oracle, first, reduced, search
+    )
+
+
+def _quick(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
+    """The better of buying nothing and the sampled plan rounded down, at a quick dispatch."""
+    greedy = Greedy(reduced, first)
+    scale = reduced.problem.hour_weight
+    best: tuple[float, Plan, dict[str, float]] | None = None
+    for z in (np.zeros(len(first)), np.where(first.whole, np.floor(start.z + 1e-9), start.z)):
+        plan = first.plan(z)
+        kinds = greedy.by_kind(first.feed(first.vector(plan)))
+        costs = _costs(reduced, kinds, False, plan)
+        total = math.fsum(costs.values())
+        if best is None or total < best[0]:
+            best = total, plan, costs
+    assert best is not None
+    lower = max(search.lower, search.master.relaxed().value) * scale
+    return Found(
+        best[1], best[0], lower, best[2], _name(search), search.oracle, first, reduced, search
     )
 
 
@@ -137,12 +202,15 @@ def _name(search: Search) -> str:
     return search.solver_name or search.master.solver_name
 
 
-def _costs(reduced: Reduced, oracle: Oracle, plan: Plan, u: Array) -> dict[str, float]:
-    """The eight entries of the answer, in USD, from a dispatch that was just solved."""
+def _costs(reduced: Reduced, by_kind: Array, merged: bool, plan: Plan) -> dict[str, float]:
+    """The eight entries of the answer, in USD; `by_kind` is USD per hour weight.
+
+    Where `merged`, its one row is the mean over scenarios already.
+    """
     problem = reduced.problem
-    kinds = oracle.by_kind(u) * problem.hour_weight
+    kinds = by_kind * problem.hour_weight
     costs = outcome.commitments(problem, plan)
-    p = [1.0] if oracle.merged else [scenario.p for scenario in problem.scenarios]
+    p = [1.0] if merged else [scenario.p for scenario in problem.scenarios]
     for number, kind in enumerate(KINDS):
         costs[kind] = math.fsum(
             share * value for share, value in zip(p, kinds[:, number].tolist(), strict=True)
@@ -150,6 +218,6 @@ def _costs(reduced: Reduced, oracle: Oracle, plan: Plan, u: Array) -> dict[str, 
     costs["cvar"] = 0.0
     if problem.cvar is not None:
         totals = [math.fsum(row) for row in kinds.tolist()]
-        risk = outcome.cvar(totals, p, problem.cvar.beta) if not oracle.merged else sum(totals)
+        risk = outcome.cvar(totals, p, problem.cvar.beta) if not merged else sum(totals)
         costs["cvar"] = problem.cvar.weight * risk
     return costs

@@ -1,0 +1,121 @@
+"""Cheap cuts for every hour from the duals of a few: dual feasibility knows no hour.
+
+The rows and prices of dispatch are the same in every hour; only right-hand sides differ. So the
+duals found in sampled hours bound the cost of every other hour, and the best of them per hour
+gives, with the least price of waiting work over each window, a valid cut at no linear program.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.optimise.chain import least_ahead
+from planner.optimise.recourse import Evaluation
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from planner.model.reductions import Reduced
+    from planner.optimise.first_stage import FirstStage
+    from planner.optimise.template import Template
+
+    Array = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.intp]
+
+_CHUNK = 2048  # cells at a time, which bounds the memory of the scores
+
+
+class VertexCuts:
+    """Cuts of all cells from given duals, vertices x rows of the template."""
+
+    def __init__(
+        self, reduced: Reduced, spread: Reduced, first: FirstStage, form: Template, duals: Array
+    ) -> None:
+        self._reduced, self._first, self._form = reduced, first, form
+        rows, cells = form.rows, reduced.cells
+        duals = np.unique(duals.round(9), axis=0)
+        duals[:, rows.pool :] = np.minimum(duals[:, rows.pool :], 0.0)
+        self._duals = duals
+        every = np.arange(len(form))
+        costs = form.reduced_costs(duals, every)
+        free = np.isinf(form.cap)
+        good = (costs[:, free] >= -1e-7).all(axis=1)
+        self._duals, costs = duals[good], costs[good]
+        caps = np.where(free, 0.0, form.cap)
+        by_group = np.zeros((len(self._duals), rows.pool))
+        for group in range(rows.pool):
+            own = (form.group == group) & ~free
+            by_group[:, group] = np.minimum(costs[:, own], 0.0) @ caps[own]
+        by_group[:, form.sharing] += self._duals[:, rows.share :] * form.shares
+        waiting = form.deferrable
+        firm = np.setdiff1d(np.arange(rows.pool), waiting)
+        self._per_demand = by_group
+        self._per_demand[:, firm] += self._duals[:, firm]
+        self._prices = self._duals[:, waiting]
+        self._constant = self._duals[:, rows.quota : rows.share] @ form.limits
+        at = cells.scenario, cells.hour
+        self._demand = np.stack([group.demand[at] for group in reduced.groups])
+        even = [spread.groups[number].demand[at] for number in waiting]
+        self._even = np.stack(even) if even else np.zeros((0, len(cells)))
+        owned = [pool.owned[cells.hour] for pool in reduced.pools]
+        self._owned = np.stack(owned) if owned else np.zeros((0, len(cells)))
+        self._there = np.array(
+            [(cells.hour >= s.start) & (cells.hour < s.end) for s in first.sources]
+        ).reshape(len(first.sources), len(cells))
+        self._weights = cells.hours
+
+    def evaluate(self, u: Array) -> Evaluation:
+        """A cut for each scenario; its cost is the bound itself."""
+        form, rows, first = self._form, self._form.rows, self._first
+        chosen = self._choose(u)
+        duals = self._duals[chosen]
+        weights, scenario = self._weights, self._reduced.cells.scenario
+        scenarios = len(self._reduced.problem.scenarios)
+        terms = (self._per_demand[chosen] * self._demand.T).sum(axis=1) + self._constant[chosen]
+        terms += (duals[:, rows.pool : rows.plan] * self._owned.T).sum(axis=1)
+        constant = np.bincount(scenario, weights * terms, scenarios)
+        slope = np.zeros((scenarios, len(first.sources)))
+        plan = rows.plan
+        for number, source in enumerate(first.sources):
+            row = rows.pool + source.pool
+            if source.pool < 0:
+                row, plan = plan, plan + 1
+            used = weights * self._there[number] * duals[:, row]
+            slope[:, number] = np.bincount(scenario, used, scenarios)
+        constant += self._waiting(chosen)
+        del form
+        value = constant + slope @ u
+        return Evaluation(u, value, slope, value)
+
+    def _choose(self, u: Array) -> Places:
+        """The vertex that bounds each cell best, work that waits taken as even."""
+        rows = self._form.rows
+        capacity = self._owned.copy()
+        spend = u[[source.pool < 0 for source in self._first.sources]]
+        for number, source in enumerate(self._first.sources):
+            if source.pool >= 0 and u[number]:
+                capacity[source.pool] += self._there[number] * u[number]
+        fixed = self._constant + self._duals[:, rows.plan : rows.quota] @ spend
+        left = np.hstack([self._per_demand, self._duals[:, rows.pool : rows.plan], self._prices])
+        right = np.vstack([self._demand, capacity, self._even])
+        found = np.empty(right.shape[1], dtype=np.intp)
+        for start in range(0, len(found), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            found[part] = np.argmax(left @ right[:, part] + fixed[:, None], axis=0)
+        return found
+
+    def _waiting(self, chosen: Places) -> Array:
+        """USD per scenario of waiting work at the least price in each window."""
+        problem = self._reduced.problem
+        total = np.zeros(len(problem.scenarios))
+        if not len(self._form.deferrable):
+            return total
+        prices = self._prices[chosen].reshape(len(total), problem.hours, -1)
+        for place, number in enumerate(self._form.deferrable.tolist()):
+            group = self._reduced.groups[number]
+            for scenario in range(len(total)):
+                least = least_ahead(prices[scenario, :, place], group.rules.window)
+                total[scenario] += float(group.demand[scenario] @ least)
+        return total
