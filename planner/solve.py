@@ -35,12 +35,15 @@ def solve(
     time_limit: float = 600.0,
     solver: str = "highs",
     method: str = "decomposition",
+    previous: outcome.Plan | None = None,
+    tolerance: float = 0.001,
     with_dispatch: bool | None = None,
 ) -> Result:
     """The best plan found for the problem within `time_limit` seconds, building included.
 
     `optimal` only where the bound proves it within the relative `gap`. `method` direct builds the
-    whole hourly model at once. With `with_dispatch` None the dispatch of a very large problem is
+    whole hourly model at once. With a `previous` plan the answer is the nearest to it that costs
+    at most `tolerance` (a share) more than the best. With `with_dispatch` None the dispatch of a very large problem is
     left empty. Raises UsageError for settings out of range and for a model too large for the
     direct method, SolveError where the solver cannot be run.
     """
@@ -53,16 +56,22 @@ def solve(
     if solver not in solvers.SOLVERS:
         names = ", ".join(solvers.SOLVERS)
         raise UsageError(f"unknown solver {solver!r}: choose one of {names}")
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise UsageError(f"the tolerance must be a number >= 0, is {tolerance}")
+    if method == "direct" and previous is not None:
+        raise UsageError("a previous plan needs the method decomposition")
     if method == "direct" or problem.on_demand_integer:
         return _direct(problem, gap=gap, time_limit=time_limit, solver=solver)
     begin = time.perf_counter()
-    limits = engine.Limits(gap, solver, begin + time_limit)
+    limits = engine.Limits(gap, solver, begin + time_limit, previous, tolerance)
     found = engine.decompose(problem, limits)
     if found is None:
         return _nothing_needed(problem, solver, time.perf_counter() - begin)
     size = len(problem.classes) * problem.hours * len(problem.scenarios)
     wanted = size <= engine.DISPATCH_SIZE if with_dispatch is None else with_dispatch
-    return _decomposed(problem, found, gap, begin, wanted)
+    # Staying near last night's plan may cost up to the tolerance: that is no failure of the search.
+    allowed = gap if previous is None else (1 + gap) * (1 + tolerance) - 1
+    return _decomposed(problem, found, allowed, begin, wanted)
 
 
 def _direct(problem: Problem, *, gap: float, time_limit: float, solver: str) -> Result:

@@ -133,6 +133,7 @@ def demo(options: argparse.Namespace) -> Answer:
 
 def solve(options: argparse.Namespace) -> Answer:
     """The optimiser alone."""
+    from planner.optimise.previous import read as read_plan
     from planner.problem_file import read
     from planner.solve import solve as solve_problem
 
@@ -142,6 +143,8 @@ def solve(options: argparse.Namespace) -> Answer:
         time_limit=options.time_limit,
         solver=options.solver,
         method=options.method,
+        previous=None if options.previous is None else read_plan(options.previous),
+        tolerance=options.tolerance,
     )
     document = result.as_json()
     lines = [f"{name}: {document[name]}" for name in document if name != "costs"]

@@ -109,6 +109,18 @@ def build_parser() -> argparse.ArgumentParser:
         default="decomposition",
         help="decomposition (default), or the whole hourly model at once",
     )
+    solve.add_argument(
+        "--previous",
+        type=Path,
+        metavar="RESULT.json",
+        help="stay as near to the plan of this earlier --json answer as the tolerance allows",
+    )
+    solve.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.001,
+        help="share of cost that staying near --previous may take (default 0.001)",
+    )
     solve.add_argument("--solver", choices=["highs", "cbc"], default="highs", help="default highs")
     add("prices", "the price book after its checks, with what was rejected and why")
     add("commitments", "what is owned: committed, used, unused, and when it ends")

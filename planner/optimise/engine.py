@@ -18,6 +18,7 @@ from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import FirstStage, first_stage
 from planner.optimise.greedy import Greedy
 from planner.optimise.master import Master
+from planner.optimise.previous import stay_near, still_sold
 from planner.optimise.recourse import KINDS, Evaluation, Oracle, Risk, risk_of
 from planner.optimise.search import Search
 from planner.optimise.template import template
@@ -43,11 +44,16 @@ DISPATCH_SIZE = 200_000  # class-hours for which a dispatch is given unasked
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a search may take: relative gap, the solver of the master, and the clock's end."""
+    """What a search may take: relative gap, the solver of the master, and the clock's end.
+
+    With a previous plan, the nearest to it that costs at most `tolerance` more than the best.
+    """
 
     gap: float
     solver: str
     until: float
+    previous: Plan | None = None
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +76,8 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     reduced = reduce(problem)
     if not reduced.groups:
         return None
+    if limits.previous is not None:
+        reduced = still_sold(reduced, limits.previous)
     first = first_stage(reduced)
     if closed_form.holds(reduced):
         oracle: Oracle = closed_form.ClosedForm(reduced, first)
@@ -83,6 +91,9 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
             search.master.add(cut)
     if search.relax(start.z, _STEP_SHARE if start.z.any() else 1.0):
         search.round()
+        if limits.previous is not None:
+            target = first.vector(limits.previous)
+            stay_near(search, target, limits.tolerance, limits.until)
     return _found(reduced, first, search, start)
 
 

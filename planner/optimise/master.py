@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
     Places = npt.NDArray[np.intp]
 
+_NEAR_GAP = 1e-3  # relative, of the distance to last night's plan
 _FREE = (-math.inf, math.inf)
 
 
@@ -122,6 +123,28 @@ class Master:
         z = np.where(self._first.whole, np.round(z), z)
         value = pulp.value(lp.objective)
         return Point(np.clip(z, 0.0, self._first.upper), float(value)), bound, run.solver
+
+    def nearest(
+        self, target: Array, weights: Array, limit: float, solver: str, time_limit: float
+    ) -> Array | None:
+        """The whole plan nearest to `target` that the cuts price at `limit` or less; None: none."""
+        lp, columns = self._as_pulp()
+        lp.addConstraint(lp.objective <= limit, "stay_within_tolerance")
+        goal = []
+        for number, column in enumerate(columns):
+            moved = lp.add_variable(f"moved_{number}", 0)
+            goal.append((moved, float(weights[number])))
+            for side, sign in (("up", 1.0), ("down", -1.0)):
+                row = solvers.linear([(moved, 1.0), (column, -sign)]) >= -sign * target[number]
+                lp.addConstraint(row, f"measure_{side}_{number}")
+        lp.setObjective(solvers.linear(goal))
+        if time_limit <= 0:
+            return None
+        run = solvers.run(lp, solver=solver, gap=_NEAR_GAP, time_limit=time_limit)
+        if not run.has_solution:
+            return None
+        z = np.array([column.varValue or 0.0 for column in columns])
+        return np.clip(np.where(self._first.whole, np.round(z), z), 0.0, self._first.upper)
 
     def _start(self, highs: highspy.Highs) -> None:
         risk, first = self._risk, self._first
