@@ -15,6 +15,7 @@ import pandas as pd
 from planner.model.options import Use
 
 if TYPE_CHECKING:
+    from planner.optimise.explain import Explanation
     from planner.problem import Problem
 
 COSTS = (
@@ -76,6 +77,7 @@ class Result:
     plan: Plan = field(default_factory=Plan)
     costs: dict[str, float] = field(default_factory=dict)
     dispatch: pd.DataFrame = field(default_factory=lambda: empty_dispatch())
+    why: Explanation | None = None
 
     @property
     def has_plan(self) -> bool:
@@ -119,6 +121,7 @@ class Result:
             ],
             "blocks": [{"id": one.id, "count": one.count} for one in self.blocks],
             "costs": self.costs,
+            **({} if self.why is None else {"why": self.why.as_json()}),
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from data.errors import SolveError, UsageError
@@ -13,6 +14,7 @@ from planner.model.dispatch import dispatch_of, plan_of
 from planner.model.objective import scale
 from planner.model.reductions import most_columns, reduce
 from planner.optimise import engine
+from planner.optimise.explain import explain
 
 if TYPE_CHECKING:
     from planner.model.columns import Columns
@@ -38,15 +40,19 @@ def solve(
     previous: outcome.Plan | None = None,
     tolerance: float = 0.001,
     with_dispatch: bool | None = None,
+    with_why: bool = False,
 ) -> Result:
     """The best plan found for the problem within `time_limit` seconds, building included.
 
     `optimal` only where the bound proves it within the relative `gap`. `method` direct builds the
     whole hourly model at once. With a `previous` plan the answer is the nearest to it that costs
-    at most `tolerance` (a share) more than the best. With `with_dispatch` None the dispatch of a very large problem is
-    left empty. Raises UsageError for settings out of range and for a model too large for the
-    direct method, SolveError where the solver cannot be run.
+    at most `tolerance` (a share) more than the best. With `with_dispatch` None the dispatch of a
+    very large problem is left empty; `with_why` explains the plan (decomposition only).
+
+    Raises UsageError for settings out of range and for a model too large for the direct method,
+    SolveError where the solver cannot be run.
     """
+    begin = time.perf_counter()
     if not (math.isfinite(gap) and gap >= 0):
         raise UsageError(f"the gap must be a number >= 0, is {gap}")
     if not time_limit > 0:
@@ -62,7 +68,6 @@ def solve(
         raise UsageError("a previous plan needs the method decomposition")
     if method == "direct" or problem.on_demand_integer:
         return _direct(problem, gap=gap, time_limit=time_limit, solver=solver)
-    begin = time.perf_counter()
     limits = engine.Limits(gap, solver, begin + time_limit, previous, tolerance)
     found = engine.decompose(problem, limits)
     if found is None:
@@ -71,7 +76,11 @@ def solve(
     wanted = size <= engine.DISPATCH_SIZE if with_dispatch is None else with_dispatch
     # Staying near last night's plan may cost up to the tolerance: that is no failure of the search.
     allowed = gap if previous is None else (1 + gap) * (1 + tolerance) - 1
-    return _decomposed(problem, found, allowed, begin, wanted)
+    result = _decomposed(problem, found, allowed, begin, wanted)
+    if not with_why or not result.has_plan:
+        return result
+    dispatch = result.dispatch if wanted else engine.dispatch(found)
+    return replace(result, why=explain(problem, found, dispatch))
 
 
 def _direct(problem: Problem, *, gap: float, time_limit: float, solver: str) -> Result:

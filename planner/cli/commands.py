@@ -145,12 +145,25 @@ def solve(options: argparse.Namespace) -> Answer:
         method=options.method,
         previous=None if options.previous is None else read_plan(options.previous),
         tolerance=options.tolerance,
+        with_why=options.why,
     )
     document = result.as_json()
-    lines = [f"{name}: {document[name]}" for name in document if name != "costs"]
+    lines = [f"{name}: {document[name]}" for name in document if name not in ("costs", "why")]
+    lines += _why_lines(document.get("why"))
     lines += [f"cost {name}: {value:.6f}" for name, value in result.costs.items()]
     codes = {"optimal": DONE, "feasible": WITH_WARNINGS}
     return Answer("\n".join(lines), document, codes.get(result.status, FAILED))
+
+
+def _why_lines(why: object) -> list[str]:
+    """The explanation of a plan, one line each."""
+    if not isinstance(why, dict):
+        return []
+    return [
+        f"{part}: " + ", ".join(f"{key} {value}" for key, value in one.items())
+        for part, records in why.items()
+        for one in records
+    ]
 
 
 def prices(options: argparse.Namespace) -> Answer:

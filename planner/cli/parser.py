@@ -110,6 +110,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="decomposition (default), or the whole hourly model at once",
     )
     solve.add_argument(
+        "--why",
+        action="store_true",
+        help="explain each line, limit, rejected offer and shortage (decomposition only)",
+    )
+    solve.add_argument(
         "--previous",
         type=Path,
         metavar="RESULT.json",

@@ -44,7 +44,6 @@ class DispatchOracle:
         self._merged = not reduced.risk and not len(self.template.deferrable)
         every = np.arange(len(self.template))
         keep = every if keep is None else keep
-        self._left_out = np.setdiff1d(every, keep)
         pool = np.array([source.pool for source in first.sources], dtype=np.intp)
         self._blocks = [Block(hours, self.template, keep, pool) for hours in self._hours()]
         self._chains = self._link()
@@ -77,7 +76,7 @@ class DispatchOracle:
             return None
         value = np.array([block.objective for block in self._blocks])
         slope = np.array([block.slopes() for block in self._blocks])
-        return Evaluation(u, value, slope, np.bincount(self.scenario_of, value))
+        return Evaluation(u, value, slope, _sums(self.scenario_of, value))
 
     def exact(self, u: Array, until: float) -> Array | None:
         """USD per scenario of a dispatch that keeps every rule, also from block to block."""
@@ -127,6 +126,15 @@ class DispatchOracle:
             self._read = [block.values()[0] for block in self._blocks]
         return self._read
 
+    def quota_duals(self) -> Array:
+        """Sums over hours of the duals of quota rows, scenarios x quotas; 0 or less."""
+        rows = self.template.rows
+        found = np.zeros((int(self.scenario_of.max()) + 1, rows.share - rows.quota))
+        for block in self._blocks:
+            duals = block.duals()[: block.hours.inner, rows.quota : rows.share]
+            found[block.hours.scenario] += duals.sum(axis=0)
+        return found
+
     def duals_by_hour(self) -> Array:
         """Row duals of every hour solved, per hour of weight one."""
         return np.vstack([b.duals() / b.hours.weight[:, None] for b in self._blocks])
@@ -142,21 +150,20 @@ class DispatchOracle:
         return np.flatnonzero((best < _NEAR) | form.unlimited)
 
     def _widen(self) -> bool:
-        """Take in columns left out that would lower the cost; whether there were any."""
-        if not len(self._left_out):
-            return False
-        wanted = np.zeros(len(self._left_out), dtype=bool)
+        """Take in columns left out of a block that would lower its cost; whether there were any."""
+        every = np.arange(len(self.template))
+        widened = False
         for block in self._blocks:
+            left_out = np.setdiff1d(every, block.keep)
+            if not len(left_out):
+                continue
             duals = block.duals() / block.hours.weight[:, None]
-            costs = self.template.reduced_costs(duals, self._left_out)
-            wanted |= (costs < -_SLACK).any(axis=0)
-        if not wanted.any():
-            return False
-        fresh = self._left_out[wanted]
-        self._left_out = self._left_out[~wanted]
-        for block in self._blocks:
-            block.widen(fresh)
-        return True
+            costs = self.template.reduced_costs(duals, left_out)
+            wanted = left_out[(costs < -_SLACK).any(axis=0)]
+            if len(wanted):
+                block.widen(wanted)
+                widened = True
+        return widened
 
     def _solve(self, u: Array, until: float) -> bool:
         """Solve every block of scenarios that are not chains."""
@@ -180,7 +187,7 @@ class DispatchOracle:
             values.append(found[0])
             slopes.append(found[1])
         value = np.array(values)
-        return Evaluation(u, value, np.array(slopes), np.bincount(self.scenario_of, value))
+        return Evaluation(u, value, np.array(slopes), _sums(self.scenario_of, value))
 
     def _warm(self, u: Array, until: float) -> None:
         """Solve one block, for its basis to be the first of the others."""
@@ -244,6 +251,11 @@ class DispatchOracle:
             due=np.hstack([none, *(due[scenarios, hours, None] for due, _ in limits)]),
             released=np.hstack([none, *(done[scenarios, hours, None] for _, done in limits)]),
         )
+
+
+def _sums(places: Places, values: Array) -> Array:
+    found: Array = np.bincount(places, values).astype(float)
+    return found
 
 
 def _scenario(one: Chain | Block) -> int:

@@ -69,7 +69,8 @@ class FirstStage:
 
     def feed(self, z: Array) -> Array:
         """The sources u of a plan z."""
-        return np.bincount(self.source, self.amount * z, len(self.sources))
+        fed: Array = np.bincount(self.source, self.amount * z, len(self.sources)).astype(float)
+        return fed
 
     def spread(self, slopes: Array) -> Array:
         """Slopes per unit of u (last axis) as slopes per unit of z."""

@@ -1,0 +1,335 @@
+"""Why a plan is what it is: what each line is worth, what binds, and why other offers lost.
+
+All worths are marginal: of one more or one fewer instance, GPU or USD, at the plan, in USD a month
+of 730 hours. They come from the duals of the dispatch, weighted as the objective weighs scenarios.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.money import HOURS_PER_MONTH
+from planner.model.options import Use
+from planner.model.reductions import demand_of
+from planner.optimise.dispatch_oracle import DispatchOracle
+from planner.problem import ClassKind
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from planner.optimise.engine import Found
+    from planner.optimise.recourse import Evaluation, Risk
+    from planner.problem import Offer, Problem
+
+    Array = npt.NDArray[np.float64]
+
+_FOREVER = float("inf")
+_WORTH = 1e-6  # USD a month; less is a solver's rounding
+_FULL = 1e-6  # share of a limit by which it may be missed and still bind
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One bought line. Shares are of its hours; None where the dispatch or a price is missing.
+
+    `one_fewer` is what the plan would cost more a month with one unit less of it (a savings plan:
+    1 USD an hour), `instead` how the work would then be served.
+    """
+
+    kind: str
+    offer: str
+    id: str
+    count: float
+    break_even_share: float | None
+    expected_share: float | None
+    binding: str
+    one_fewer_usd_per_month: float
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A quota or the budget: what one more GPU (or USD) of it would save a month."""
+
+    kind: str
+    name: str
+    usd_per_month: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A reservation, block or savings plan that was not bought, and why."""
+
+    kind: str
+    offer: str
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Demand not served: who, in how many hours, how much at most, and the limit in conflict."""
+
+    workload_class: str
+    hours: int
+    first_hour: int
+    gpus: float
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything said about a plan, in a fixed order."""
+
+    lines: tuple[Line, ...]
+    limits: tuple[Limit, ...]
+    rejected: tuple[Rejected, ...]
+    shortages: tuple[Shortage, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """The explanation as plain records."""
+        return asdict(self)
+
+
+def explain(problem: Problem, found: Found, dispatch: pd.DataFrame) -> Explanation:
+    """The explanation of a plan that a search found; `dispatch` is its dispatch, or empty."""
+    z = found.first.vector(found.plan)
+    u = found.first.feed(z)
+    oracle = found.oracle
+    if not isinstance(oracle, DispatchOracle):
+        oracle = DispatchOracle(found.reduced, found.first)
+    evaluation = oracle.evaluate(u, _FOREVER)
+    assert evaluation is not None
+    facts = _Facts(problem, found, z, _worth(found, oracle, evaluation), dispatch)
+    limits = facts.limits(oracle)
+    return Explanation(
+        lines=facts.lines(oracle),
+        limits=limits,
+        rejected=facts.rejected(),
+        shortages=shortages(problem, dispatch),
+    )
+
+
+def shortages(problem: Problem, dispatch: pd.DataFrame) -> tuple[Shortage, ...]:
+    """Each class that falls short, with the limits that its offers had used up in those hours."""
+    short = dispatch[dispatch["kind"] == str(Use.SHORTAGE)]
+    found = []
+    for name, rows in short.groupby("class", sort=True):
+        hours = sorted(set(rows["hour"].tolist()))
+        found.append(
+            Shortage(
+                workload_class=str(name),
+                hours=len(rows),
+                first_hour=int(hours[0]),
+                gpus=float(rows["gpus"].max()),
+                limit=_in_conflict(problem, str(name), dispatch, rows),
+            )
+        )
+    return tuple(found)
+
+
+def _in_conflict(problem: Problem, name: str, dispatch: pd.DataFrame, rows: pd.DataFrame) -> str:
+    one = next(c for c in problem.classes if c.id == name)
+    offers = [offer for offer in problem.offers if offer.id in one.offers]
+    sold = [o for o in offers if o.on_demand is not None and o.on_demand < one.shortage_penalty]
+    if not sold:
+        return "none of its offers is sold on demand below the price of a shortage"
+    pairs = {(o.provider, o.region) for o in sold}
+    at = dispatch.merge(rows[["scenario", "hour"]], on=["scenario", "hour"])
+    bought = at[at["kind"].isin(["on_demand", "savings_plan", "spot"])]
+    full = []
+    for quota in problem.quotas:
+        pair = quota.provider, quota.region
+        if pair not in pairs:
+            continue
+        here = [o.id for o in problem.offers if (o.provider, o.region) == pair]
+        used = bought[bought["offer"].isin(here)]["gpus"].sum() / max(len(rows), 1)
+        if used >= quota.gpus * (1 - _FULL) - _FULL:
+            full.append(f"{quota.provider} {quota.region} ({quota.gpus:g} GPUs)")
+    return f"quotas used up: {', '.join(full)}" if full else "its demand share limits"
+
+
+def _worth(found: Found, oracle: DispatchOracle, evaluation: Evaluation) -> Array:
+    """Saving a month per unit more of each source, as the objective weighs scenarios."""
+    risk: Risk = found.search.risk
+    weights = np.ones(1) if oracle.merged and not risk.weight else _tail(risk, evaluation.cost)
+    per_part = weights[oracle.scenario_of]
+    saved: Array = -(per_part @ evaluation.slope)
+    return saved * _per_month(found)
+
+
+def _tail(risk: Risk, q: Array) -> Array:
+    """Weight of each scenario in the objective: p, and lambda times its part of the tail."""
+    if not risk.weight:
+        return risk.p
+    order = np.argsort(-q, kind="stable")
+    before = np.cumsum(risk.p[order]) - risk.p[order]
+    part = np.zeros(len(q))
+    part[order] = np.clip(1 - risk.beta - before, 0.0, risk.p[order])
+    weights: Array = risk.p + risk.weight * part / (1 - risk.beta)
+    return weights
+
+
+def _per_month(found: Found) -> float:
+    """USD a month per USD per hour weight of the whole file."""
+    return float(HOURS_PER_MONTH) / found.reduced.problem.hours
+
+
+class _Facts:
+    """What is known at the plan."""
+
+    def __init__(
+        self, problem: Problem, found: Found, z: Array, worth: Array, dispatch: pd.DataFrame
+    ) -> None:
+        self._problem, self._found, self._z = problem, found, z
+        self._saves = found.first.spread(worth)  # a month, per unit more of each column
+        self._costs = found.first.cost * _per_month(found)
+        self._offers = {offer.id: offer for offer in problem.offers}
+        used = dispatch[dispatch["kind"] == str(Use.RESERVED)]
+        self._used = used.groupby("offer", sort=True)["gpus"].sum().to_dict()
+        self._known = bool(len(dispatch))
+
+    def lines(self, oracle: DispatchOracle) -> tuple[Line, ...]:
+        """Every bought line, in the order of the first stage."""
+        first, found = self._found.first, []
+        here = self._total(oracle, self._z)
+        for number, one in enumerate(first.bought):
+            if self._z[number] <= 0:
+                continue
+            offer = self._offers.get(one.offer)
+            unit = "USD an hour" if one.kind == "plan" else "instance"
+            found.append(
+                Line(
+                    kind=one.kind,
+                    offer=one.offer,
+                    id=one.id,
+                    count=float(self._z[number]),
+                    break_even_share=self._break_even(number, offer),
+                    expected_share=None if offer is None else self._expected(offer),
+                    binding=self._binding(number),
+                    one_fewer_usd_per_month=self._one_fewer(oracle, number) - here,
+                    instead=self._instead(offer, unit),
+                )
+            )
+        return tuple(found)
+
+    def limits(self, oracle: DispatchOracle) -> tuple[Limit, ...]:
+        """Quotas and the budget with what one more unit would save, the dearest first."""
+        pairs = sorted(self._found.reduced.quotas)
+        duals = oracle.quota_duals()
+        weights = _tail(self._found.search.risk, self._recourse(oracle))
+        weights = weights if len(weights) == len(duals) else np.ones(len(duals))
+        worth = -(weights @ duals) * _per_month(self._found)
+        found = [
+            Limit("quota", " ".join(pair), float(value))
+            for pair, value in zip(pairs, worth.tolist(), strict=True)
+        ]
+        if self._found.first.budget is not None:
+            budget = self._found.search.master.reduced_costs()[1]
+            found.append(Limit("upfront_budget", "", budget * self._problem.hour_weight))
+        return tuple(sorted(found, key=lambda limit: (-limit.usd_per_month, limit.name)))
+
+    def rejected(self) -> tuple[Rejected, ...]:
+        """Everything sold for the whole file and not bought."""
+        first, found = self._found.first, []
+        known = {one: number for number, one in enumerate(first.bought)}
+        in_model = {(one.kind, one.offer, one.id) for one in known}
+        for offer in self._problem.offers:
+            for way in offer.reservations:
+                if ("reservation", offer.id, way.id) not in in_model:
+                    reason = self._left_out(offer)
+                    found.append(Rejected("reservation", offer.id, way.id, reason))
+        for number, one in enumerate(first.bought):
+            if self._z[number] <= 0:
+                found.append(Rejected(one.kind, one.offer, one.id, self._reason(number)))
+        return tuple(sorted(found, key=lambda r: (r.kind, r.offer, r.id)))
+
+    def _one_fewer(self, oracle: DispatchOracle, number: int) -> float:
+        fewer = self._z.copy()
+        fewer[number] = max(0.0, fewer[number] - 1.0)
+        return self._total(oracle, fewer)
+
+    def _total(self, oracle: DispatchOracle, z: Array) -> float:
+        """USD a month of a plan with its best dispatch."""
+        found = oracle.evaluate(self._found.first.feed(z), _FOREVER)
+        assert found is not None
+        cost = float(self._found.first.cost @ z) + self._found.search.risk.cost(found.cost)
+        return cost * _per_month(self._found)
+
+    def _recourse(self, oracle: DispatchOracle) -> Array:
+        return oracle.by_kind(self._found.first.feed(self._z)).sum(axis=1)
+
+    def _reason(self, number: int) -> str:
+        saves, costs = float(self._saves[number]), float(self._costs[number])
+        if saves <= _WORTH:
+            return "no hour would use it: what it serves is served at no more cost already"
+        if saves <= costs:
+            return f"the first saves ${saves:,.0f} a month and costs ${costs:,.0f}"
+        if self._over_budget(number):
+            return "the upfront budget does not allow it"
+        return "a whole instance more is not worth it beside what is bought"
+
+    def _left_out(self, offer: Offer) -> str:
+        users = [one for one in self._problem.classes if offer.id in one.offers]
+        if not any(demand_of(self._problem, one).any() for one in users):
+            return "no class with demand may use it"
+        return "another reservation that the same classes may use costs no more"
+
+    def _over_budget(self, number: int) -> bool:
+        first = self._found.first
+        if first.budget is None:
+            return False
+        return float(first.upfront @ self._z + first.upfront[number]) > first.budget
+
+    def _break_even(self, number: int, offer: Offer | None) -> float | None:
+        """Busy share at which the line pays for itself against the cheapest on demand."""
+        one = self._found.first.bought[number]
+        if one.kind != "reservation" or offer is None:
+            return None
+        rate = next(way.rate for way in offer.reservations if way.id == one.id)
+        users = [c for c in self._problem.classes if offer.id in c.offers]
+        prices = [
+            price
+            for c in users
+            for name in c.offers
+            if (price := self._offers[name].on_demand) is not None
+        ]
+        return rate / min(prices) if prices else None
+
+    def _expected(self, offer: Offer) -> float | None:
+        """Share of the offer's reserved and owned GPU-hours that the dispatch uses."""
+        if not self._known:
+            return None
+        hours, scenarios = self._problem.hours, len(self._problem.scenarios)
+        there = sum(e.gpus * min(e.until_hour, hours) for e in offer.existing)
+        for one in self._found.plan.reservations:
+            there += offer.gpus * one.count * hours * (one.offer == offer.id)
+        return float(self._used.get(offer.id, 0.0)) / (there * scenarios) if there else None
+
+    def _binding(self, number: int) -> str:
+        first = self._found.first
+        if first.upfront[number] and self._over_budget(number):
+            return "upfront_budget"
+        if self._z[number] >= first.upper[number]:
+            return "as many as are sold" if first.bought[number].kind == "block" else "peak demand"
+        return "break-even" if self._saves[number] <= self._costs[number] else "whole instances"
+
+    def _instead(self, offer: Offer | None, unit: str) -> str:
+        if offer is None:
+            return f"one {unit} less: the same use at on-demand and spot prices"
+        users = [c for c in self._problem.classes if offer.id in c.offers]
+        firm = [c.id for c in users if c.kind is ClassKind.FIRM]
+        choices = sorted(
+            (price, name)
+            for c in users
+            for name in c.offers
+            if (price := self._offers[name].on_demand) is not None
+        )
+        where = f"on demand on {choices[0][1]} at {choices[0][0]:g}" if choices else "not at all"
+        return (
+            f"one {unit} less: {', '.join(firm[:3]) or users[0].id} would run {where}, or on spot"
+        )
