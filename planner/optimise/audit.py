@@ -203,7 +203,8 @@ class _Book:
 
     def _series(self, one: str, offer: str, kind: str) -> Array:
         at, gpus = self._rows[one, offer, kind]
-        return np.bincount(at, gpus, self._shape[0] * self._shape[1]).reshape(self._shape)
+        flat: Array = np.bincount(at, gpus, self._shape[0] * self._shape[1]).astype(float)
+        return flat.reshape(self._shape)
 
     def _sum(self, offers: set[str], kinds: tuple[str, ...]) -> Array:
         total = np.zeros(self._shape)

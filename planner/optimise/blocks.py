@@ -107,8 +107,8 @@ class Block:
         status = np.array([int(one) for one in basis.col_status])
         lower = int(highspy.HighsBasisStatus.kLower)
         wider = np.full((count, len(self.keep)), lower)
-        own = status[: count * len(former)].reshape(count, len(former))
-        wider[:, np.searchsorted(self.keep, former)] = own
+        known = status[: count * len(former)].reshape(count, len(former))
+        wider[:, np.searchsorted(self.keep, former)] = known
         former_lp = self._highs.getLp()
         model = self._model()
         own = count * self._template.rows.size

@@ -87,7 +87,8 @@ class DispatchOracle:
         for chain in self._chains:
             if not chain.forward(lambda block: block.solve(u, until)):
                 return None
-        return self.by_kind(u).sum(axis=1)
+        cost: Array = self.by_kind(u).sum(axis=1)
+        return cost
 
     def by_kind(self, u: Array) -> Array:
         """USD per (scenario, kind of KINDS), per hour weight, as last solved."""

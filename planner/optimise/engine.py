@@ -134,7 +134,8 @@ def _cheap_cuts(
     """Cuts of a search in the bound that sampled duals give, the last rounds of it."""
     scenarios = np.arange(len(reduced.problem.scenarios), dtype=np.intp)
     master = Master(first, risk_of(reduced), scenarios)
-    risk, cuts = risk_of(reduced), []
+    risk = risk_of(reduced)
+    cuts: list[Evaluation] = []
     center, value = start, math.inf
     now = time.perf_counter()
     until = now + _CHEAP_TIME * max(limits.until - now, 0.0)

@@ -261,7 +261,8 @@ class _Facts:
         return cost * _per_month(self._found)
 
     def _recourse(self, oracle: DispatchOracle) -> Array:
-        return oracle.by_kind(self._found.first.feed(self._z)).sum(axis=1)
+        cost: Array = oracle.by_kind(self._found.first.feed(self._z)).sum(axis=1)
+        return cost
 
     def _reason(self, number: int) -> str:
         saves, costs = float(self._saves[number]), float(self._costs[number])

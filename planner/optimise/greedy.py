@@ -108,7 +108,7 @@ def _evenly(group: Group) -> Array:
     hours = group.demand.shape[1]
     span = np.minimum(group.rules.window + 1, hours - np.arange(hours))
     each = group.demand / span
-    found = np.zeros_like(each)
+    found: Array = np.zeros_like(each)
     for later in range(min(group.rules.window + 1, hours)):
         found[:, later:] += each[:, : hours - later]
     return found

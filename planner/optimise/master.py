@@ -98,7 +98,8 @@ class Master:
         self._stepper.changeRowBounds(self._level, -math.inf, level)
         _solve(self._stepper)
         z = np.array(self._stepper.getSolution().col_value[: self._columns])
-        return np.clip(z, 0.0, self._first.upper)
+        stepped: Array = np.clip(z, 0.0, self._first.upper)
+        return stepped
 
     @property
     def solver_name(self) -> str:
@@ -144,7 +145,8 @@ class Master:
         if not run.has_solution:
             return None
         z = np.array([column.varValue or 0.0 for column in columns])
-        return np.clip(np.where(self._first.whole, np.round(z), z), 0.0, self._first.upper)
+        whole: Array = np.where(self._first.whole, np.round(z), z)
+        return np.clip(whole, 0.0, self._first.upper)
 
     def _start(self, highs: highspy.Highs) -> None:
         risk, first = self._risk, self._first
@@ -200,7 +202,8 @@ class Master:
             own = first.source == source
             if own.any():
                 scales[source] = 1.0 / float((first.cost[own] / first.amount[own]).min())
-        return scales / scales.min(initial=1.0)
+        relative: Array = scales / scales.min(initial=1.0)
+        return relative
 
     def _as_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
         first, risk = self._first, self._risk

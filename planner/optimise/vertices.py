@@ -68,14 +68,14 @@ class VertexCuts:
 
     def evaluate(self, u: Array) -> Evaluation:
         """A cut for each scenario; its cost is the bound itself."""
-        form, rows, first = self._form, self._form.rows, self._first
+        rows, first = self._form.rows, self._first
         chosen = self._choose(u)
         duals = self._duals[chosen]
         weights, scenario = self._weights, self._reduced.cells.scenario
         scenarios = len(self._reduced.problem.scenarios)
         terms = (self._per_demand[chosen] * self._demand.T).sum(axis=1) + self._constant[chosen]
         terms += (duals[:, rows.pool : rows.plan] * self._owned.T).sum(axis=1)
-        constant = np.bincount(scenario, weights * terms, scenarios)
+        constant = np.bincount(scenario, weights * terms, scenarios).astype(float)
         slope = np.zeros((scenarios, len(first.sources)))
         plan = rows.plan
         for number, source in enumerate(first.sources):
@@ -85,7 +85,6 @@ class VertexCuts:
             used = weights * self._there[number] * duals[:, row]
             slope[:, number] = np.bincount(scenario, used, scenarios)
         constant += self._waiting(chosen)
-        del form
         value = constant + slope @ u
         return Evaluation(u, value, slope, value)
 
