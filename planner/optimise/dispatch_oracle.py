@@ -61,6 +61,11 @@ class DispatchOracle:
         """Whether parts are means over scenarios."""
         return self._merged
 
+    @property
+    def chained(self) -> bool:
+        """Whether scenarios are chains of blocks."""
+        return bool(self._chains)
+
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """Recourse cost and slopes at u, by every block's dual."""
         found = self._evaluate(u, until)

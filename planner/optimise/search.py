@@ -28,6 +28,7 @@ _LEVEL = 0.3  # of the gap between the bounds, above the lower one, is what a st
 _RELAXED_SHARE = 0.25  # of the gap asked for, to which the relaxation is solved
 _SLOW = 0.1  # of the gap; a bound that rises by less wants longer steps
 _MASTER_SHARE = 0.25  # of the gap asked for, to which the whole master is solved
+_LOOSEST = 1e-3  # gap of a whole master, while the bounds are still further apart
 _MOST_ROUNDS = 1000
 
 
@@ -95,23 +96,32 @@ class Search:
         if self.relaxed_at is None or not self.propose(self._nearest(self.relaxed_at)):
             return False
         seen: set[bytes] = set()
+        loosest = _LOOSEST
         for _ in range(_MOST_ROUNDS):
             if self.closed:
                 return True
             left = self.until - time.perf_counter()
             if left <= 0:
                 return False
+            apart = (self.upper - self.lower) / abs(self.upper) if self.upper else 0.0
             point, bound, self.solver_name = self.master.whole(
-                self.solver, self.gap * _MASTER_SHARE, left
+                self.solver, _MASTER_SHARE * max(self.gap, min(apart, loosest)), left
             )
             self.lower = max(self.lower, bound)
             if point is None:
                 return False
             key = point.z.round(9).tobytes()
-            if key in seen:
+            if key in seen and loosest <= self.gap:
                 return True
+            loosest = self.gap if key in seen else loosest
+            if key in seen:
+                continue
             seen.add(key)
+            between = None if self.best is None else 0.5 * (self.best + point.z)
             if not self.propose(point.z):
+                return False
+            # A cut between the two plans often rules out the neighbours of both.
+            if not self.closed and between is not None and self.evaluate(between) is None:
                 return False
         return False
 
