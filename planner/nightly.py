@@ -22,7 +22,7 @@ from data import money
 from data.errors import DataError
 from data.frames import records
 from data.hours import iso
-from data.nights import write_night
+from data.nights import prepare, write_night
 from data.plan import Plan
 from planner import __version__
 from planner.answers import DONE, FAILED, WITH_WARNINGS
@@ -99,6 +99,7 @@ def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -
     A delivery that is rejected leaves the former one in place: the night goes on, and its exit
     code says so.
     """
+    prepare(out)
     warnings: list[str] = []
     rejected = False
     if load_first:

@@ -194,11 +194,13 @@ def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
     partly = hourly[~hourly["stoppable"]].copy()
     partly["left"] = partly["cost"] - partly["needed_cost"]
     partly["left_hours"] = partly["gpu_hours"] - partly["needed_gpu_hours"]
+    partly["told"] = partly["purchase_option"] != "unknown"
     rows = []
-    by = ["cloud", "account", "region", "workload_class", "instance_type"]
+    by = ["cloud", "account", "region", "workload_class", "instance_type", "told"]
     for key, part in partly[partly["left"] > 0].groupby(by, dropna=False, sort=True):
-        cloud, account, region, workload_class, instance_type = key
+        cloud, account, region, workload_class, instance_type, told = key
         hours = float(part["left_hours"].sum())
+        words = _PACK if told else _UNTOLD
         rows.append(
             {
                 "kind": "rightsize",
@@ -207,18 +209,31 @@ def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
                 "region": region,
                 "resource": instance_type,
                 "workload_class": workload_class,
-                "action": f"Pack {workload_class} on fewer {instance_type} nodes",
-                "current": f"{hours:,.0f} GPU-hours idle on nodes that also work",
+                "action": words[0].format(name=workload_class, type=instance_type),
+                "current": f"{hours:,.0f} GPU-hours {words[1]}",
                 "proposed": "nodes full, the others stopped",
                 "gpu_hours_per_month": hours * advice.month,
                 "weight": float(part["left"].sum()),
                 "capacity_assured": "no",
                 "confidence": "low",
-                "risk": "needs jobs placed together; a job that spans the node keeps it",
-                "why": f"{hours:,.0f} GPU-hours were idle beside GPUs at work on the same node",
+                "risk": words[2],
+                "why": f"{hours:,.0f} GPU-hours were {words[1]}",
+                "cash": bool(told),
             }
         )
     return rows
+
+
+_PACK = (
+    "Pack {name} on fewer {type} nodes",
+    "idle beside GPUs at work on the same node",
+    "needs jobs placed together; a job that spans the node keeps it",
+)
+_UNTOLD = (
+    "Stop or pack idle {type} nodes of {name}; first load the bill that pays for them",
+    "idle, and no bill says how they are paid",
+    "where they are committed or owned, stopping them saves no cash",
+)
 
 
 def _by_class(kind: str, waterfall: Waterfall, stage: Stage) -> list[dict[str, Any]]:
