@@ -220,6 +220,9 @@ def _plan_warnings(made: NightPlan) -> list[str]:
         for row in summary.freshness
         if row.stale
     ]
+    if summary.solve is not None and summary.solve.short_gpu_hours_per_month > 0:
+        hours = summary.solve.short_gpu_hours_per_month
+        warnings.append(f"{hours:,.0f} needed GPU-hours a month can be served by no priced offer")
     if summary.solve is not None and summary.solve.status != "optimal":
         warnings.append("the solver stopped at its limit: the plan is feasible, see its gap")
     found = [row for row in records(made.quality) if row["severity"] != "info"]

@@ -10,8 +10,9 @@ import pytest
 from planner.assemble import PlanRules, Stage
 from planner.horizon import horizon_of
 from planner.needs import needs_from
+from planner.owned import owned_from
 from planner.settings import Settings, WorkloadClass
-from planner.supply import Supply, offers_from, owned_from
+from planner.supply import Supply, offers_from
 from planner.waterfall import Basis, Steps, Waterfall, run, solver
 from tests import bills
 
