@@ -57,7 +57,8 @@ class Need:
 
     `firm` are GPUs needed that ran on anything but spot, by offer; `spot` useful GPUs that ran on
     spot (paid GPUs x throughput), by offer. `anywhere` are the offers that its rules allow and
-    those it runs on; `is_open` tells whether that is more than it runs on.
+    those it runs on. A class that is not `may_move` stays in each place (cloud and region) with
+    what runs there: nobody has said that its work could run elsewhere.
     """
 
     workload_class: str
@@ -65,6 +66,7 @@ class Need:
     firm: Mapping[str, npt.NDArray[np.float64]]
     spot: Mapping[str, npt.NDArray[np.float64]]
     anywhere: tuple[str, ...]
+    may_move: bool
     interruptible: bool
     min_firm_share: float
     throughput: float
@@ -78,11 +80,6 @@ class Need:
     def present(self) -> tuple[str, ...]:
         """The offers that it runs on today."""
         return tuple(sorted({*self.firm, *self.spot}))
-
-    def total(self) -> npt.NDArray[np.float64]:
-        """Useful GPUs needed in each hour."""
-        parts = [*self.firm.values(), *self.spot.values()]
-        return np.sum(parts, axis=0)  # type: ignore[no-any-return]  # parts are float arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,31 +157,82 @@ class _Part:
 
 
 def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
-    """The class as one, or before it may move as one part for each offer that it runs on."""
-    owned = tuple(owned_offer_id(o) for o in need.present if supply.owns(o))
-    spot = tuple(
-        spot_offer_id(o, need.throughput)
-        for o in need.anywhere
-        if supply.offers[o].spot is not None
-    )
-    may = spot if need.interruptible else ()
-    share = need.min_firm_share if need.interruptible else 1.0
+    """The class in the parts that stay together at this stage.
+
+    Until MOVE there is one part for each offer that it runs on. From then on it is one whole, or
+    where it may not move one part for each place.
+    """
     if stage >= Stage.MOVE:
-        owned = tuple(owned_offer_id(o) for o in need.anywhere if supply.owns(o))
-        return [_Part(need.id, need.total(), (*need.anywhere, *owned, *may), share)]
+        return _whole(need, supply)
     if stage is Stage.SPOT:
         return [
-            _Part(f"{need.id}{PART}at@{o}", series, (o, *owned, *may), share)
+            _Part(
+                f"{need.id}{PART}at@{o}",
+                series,
+                (o, *_owned(need, o, supply), *_spot(need, o, supply)),
+                _least_firm(need),
+            )
             for o, series in sorted(_by_offer(need).items())
         ]
     parts = [
-        _Part(f"{need.id}{PART}at@{o}", series, (o, *owned), 1.0)
+        _Part(f"{need.id}{PART}at@{o}", series, (o, *_owned(need, o, supply)), 1.0)
         for o, series in sorted(need.firm.items())
     ]
     for o, series in sorted(need.spot.items()):
         sold = (spot_offer_id(o, need.throughput),) if supply.offers[o].spot is not None else ()
-        parts.append(_Part(f"{need.id}{PART}spot@{o}", series, (o, *owned, *sold), 0.0))
+        offers = (o, *_owned(need, o, supply), *sold)
+        parts.append(_Part(f"{need.id}{PART}spot@{o}", series, offers, 0.0))
     return parts
+
+
+def _whole(need: Need, supply: Supply) -> list[_Part]:
+    series = _by_offer(need)
+    places: dict[str, list[str]] = {}
+    for o in need.present:
+        offer = supply.offers[o]
+        place = "" if need.may_move else f"{offer.cloud}/{offer.region}"
+        places.setdefault(place, []).append(o)
+    parts = []
+    for place, present in sorted(places.items()):
+        first = present[0]
+        allowed = _reachable(need, first, supply)
+        owned = tuple(owned_offer_id(o) for o in allowed if supply.owns(o))
+        name = need.id if need.may_move else f"{need.id}{PART}in@{place}"
+        total = np.sum([series[o] for o in present], axis=0)
+        offers = (*allowed, *owned, *_spot(need, first, supply))
+        parts.append(_Part(name, total, offers, _least_firm(need)))
+    return parts
+
+
+def _least_firm(need: Need) -> float:
+    return need.min_firm_share if need.interruptible else 1.0
+
+
+def _reachable(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+    """The allowed offers that work on `offer` may go to: all, or those of the same place."""
+    here = supply.offers[offer]
+    return tuple(
+        o
+        for o in need.anywhere
+        if need.may_move
+        or (supply.offers[o].cloud, supply.offers[o].region) == (here.cloud, here.region)
+    )
+
+
+def _owned(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+    """What is paid for already, of the offers the class runs on, within reach of `offer`."""
+    reach = set(_reachable(need, offer, supply)) & set(need.present)
+    return tuple(owned_offer_id(o) for o in sorted(reach) if supply.owns(o))
+
+
+def _spot(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+    if not need.interruptible:
+        return ()
+    return tuple(
+        spot_offer_id(o, need.throughput)
+        for o in _reachable(need, offer, supply)
+        if supply.offers[o].spot is not None
+    )
 
 
 def _by_offer(need: Need) -> dict[str, npt.NDArray[np.float64]]:

@@ -65,6 +65,7 @@ def needs_from(
                 firm=firm,
                 spot={offer: series * throughput for offer, series in spot.items()},
                 anywhere=_places({*firm, *spot}, rule, supply, eligible(rule, family)),
+                may_move=bool(rule.offers.clouds or rule.offers.regions),
                 interruptible=rule.interruptible,
                 min_firm_share=rule.min_firm_share,
                 throughput=throughput,
@@ -80,7 +81,8 @@ def _places(
 
     A class stays in the regions where it runs unless its rules name others: data has weight, and
     transfer is not priced. An empty list of regions or clouds means "where it runs today", and
-    `regions = ["*"]` anywhere. Without an `interconnect` rule it also stays on the machine types
+    `regions = ["*"]` anywhere. Only a class whose rules name clouds or regions may move between
+    them at all. Without an `interconnect` rule it also stays on the machine types
     it runs on.
     """
     here = {(supply.offers[name].cloud, supply.offers[name].region) for name in present}

@@ -103,6 +103,8 @@ def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Ni
     warnings: list[str] = []
     rejected = False
     if load_first:
+        if not run.settings.sources:
+            log.warning("no source is configured: the night works on what the store holds")
         with timings.step("load"):
             results = load_sources(run)
         rejected = any(str(one.status) == "rejected" for one in results)
@@ -223,7 +225,10 @@ def _loading_warnings(results: list[DeliveryResult]) -> list[str]:
 
 def _plan_warnings(made: NightPlan) -> list[str]:
     summary = made.plan.summary
-    warnings = [
+    warnings = list(made.warnings)
+    if summary.hours_observed < summary.least_history_hours:
+        warnings.append(f"only {summary.hours_observed} hours of history: no commitment is advised")
+    warnings += [
         f"{row.source} {row.dataset} is stale: it ends at {row.data_to}"
         for row in summary.freshness
         if row.stale

@@ -80,11 +80,12 @@ class NightPlan:
     idle: pd.DataFrame
     quality: pd.DataFrame
     demand: pd.DataFrame
+    warnings: tuple[str, ...]
 
 
 def plan_night(given: NightInputs) -> NightPlan:
     """The plan of a night. Raises SolveError where the optimiser finds none."""
-    bill, left_out, scope_notes = planned_rows(given.fleet, given.settings)
+    bill, left_out, missing = planned_rows(given.fleet, given.settings)
     bill = with_owned_ids(bill, given.commitments)
     left_out += given.unspread_fees
     supply = _supply(bill, given)
@@ -104,7 +105,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         for row in records(advised)
     }
     limit_rows = limits(bill, len(given.covered))
-    notes = (*given.notes, *scope_notes, *supply.notes)
+    notes = (*given.notes, *missing, *_managed_note(given.fleet), *supply.notes)
     plan = Plan(
         date=given.as_of.isoformat(),
         data_as_of=iso(given.window.end),
@@ -121,13 +122,14 @@ def plan_night(given: NightInputs) -> NightPlan:
         idle=idle_table(given.fleet),
         quality=given.quality,
         demand=demand(given.fleet, given.window, given.covered),
+        warnings=missing,
     )
 
 
 def planned_rows(
     fleet: pd.DataFrame, settings: Settings
 ) -> tuple[pd.DataFrame, Decimal, tuple[str, ...]]:
-    """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; notes.
+    """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; why.
 
     Left out: hours of managed services, of currencies without a stated rate, and of machines whose
     region, type or GPU family is unknown: no offer could serve them.
@@ -158,13 +160,17 @@ def planned_rows(
         notes.append(
             f"{lost:,.0f} GPU-hours are not planned: their region, machine type or GPU is not known"
         )
-    managed = outside.loc[outside["managed_service"].astype(bool), "gpu_hours"].sum()
-    if managed:
-        notes.append(
-            f"{managed:,.0f} GPU-hours of managed services (SageMaker, Vertex AI, Azure ML) are "
-            "billed apart and never planned as instances"
-        )
     return rows[inside].reset_index(drop=True), exact(float(outside["cost"].sum())), tuple(notes)
+
+
+def _managed_note(fleet: pd.DataFrame) -> tuple[str, ...]:
+    hours = figures.total(fleet.loc[fleet["managed_service"].astype(bool), "gpu_hours"])
+    if not hours:
+        return ()
+    return (
+        f"{hours:,.0f} GPU-hours of managed services (SageMaker, Vertex AI, Azure ML) are billed "
+        "apart and never planned as instances",
+    )
 
 
 def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFrame:
@@ -205,7 +211,10 @@ def _waterfall(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> Waterf
         needs=needs_from(bill, given.covered, given.settings, supply, allowed),
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
-        rules=PlanRules(upfront_budget=settings.upfront_budget),
+        rules=PlanRules(
+            upfront_budget=settings.upfront_budget,
+            allow_commitments=len(given.covered) >= settings.min_history_days * 24,
+        ),
         solve_stage=solver(settings.gap, settings.time_limit_seconds, settings.solver),
     )
     return run(bill, basis)

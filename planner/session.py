@@ -361,7 +361,9 @@ def _history_notes(settings: Settings, seen: Observed) -> tuple[str, ...]:
     hours = len(seen.fleet.covered)
     notes = []
     if hours < least:
-        notes.append(f"only {hours} hours of history: a plan for a year rests on little")
+        notes.append(
+            f"only {hours} hours of history, under the {least} that a commitment asks for: none is advised"
+        )
     missing = int((seen.window.end - seen.window.start) / HOUR) - hours
     if missing:
         notes.append(f"{missing} hours of the window have no data at all and are left out")

@@ -76,7 +76,7 @@ def test_an_hour_outside_the_observed_ones_is_left_out() -> None:
         Supply(OFFERS, ()),
         lambda _rule, _family: set(OFFERS),
     )
-    assert needs[0].total().tolist() == [8.0] * 24
+    assert needs[0].firm[HERE].tolist() == [8.0] * 24
 
 
 def test_throughput_never_falls_below_one_half() -> None:
