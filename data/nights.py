@@ -58,8 +58,21 @@ def write_night(
         at_step("remove what was replaced")
         repair(out)
     except OSError as error:
-        raise StoreError(f"cannot write the night to {target}: {error}") from error
+        what = error.strerror or "it cannot be written"
+        raise StoreError(f"cannot write the night to {target}: {what}") from error
     return target
+
+
+def prepare(out: Path) -> None:
+    """Makes the output folder, so that one that cannot be written is known before the work."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f"{_STAGED}probe-{uuid.uuid4().hex[:8]}"
+        probe.mkdir()
+        probe.rmdir()
+    except OSError as error:
+        what = error.strerror or "cannot be made"
+        raise StoreError(f"cannot write to the output folder {out}: {what}") from error
 
 
 def repair(out: Path) -> None:

@@ -70,7 +70,10 @@ class ClassRow:
 
 @dataclass(frozen=True, slots=True)
 class IdleFigures:
-    """Idle dollars and how they divide. Idle = idle-held + free; unknown is told apart."""
+    """Idle dollars and how they divide. Idle = idle-held + free; unknown is told apart.
+
+    `undetermined` are idle hours of which no bill says how they are paid.
+    """
 
     currency: str
     gpu_hours: Decimal
@@ -80,6 +83,7 @@ class IdleFigures:
     stoppable_per_month: Decimal
     committed_per_month: Decimal
     partly_busy_per_month: Decimal
+    undetermined_per_month: Decimal
     unknown_per_month: Decimal
     committed_until: str | None
 
@@ -92,6 +96,8 @@ class BillFigures:
     `saving_per_month`. `repriced` is what the same GPU-hours would cost at the prices the plan
     uses, less what they did cost; `expiring` is what the end of owned commitments within the year
     changes. Both are told apart and never counted as a saving.
+    The plan is counted per GPU: `whole_machines` is what it would cost more at most if each hour's
+    GPUs were bought as whole machines.
     """
 
     currency: str
@@ -101,12 +107,17 @@ class BillFigures:
     cash_saving_per_month: Decimal
     repriced_per_month: Decimal
     expiring_per_month: Decimal
+    whole_machines_per_month: Decimal
     not_planned_per_month: Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class SolveFigures:
-    """How the optimiser ended; objective and bound in USD over `hours_planned`."""
+    """How the optimiser ended; objective and bound in USD over a year.
+
+    The year is `hours_planned` modelled hours, weighted to 8,760. Needed hours that no priced
+    offer can serve are counted in `short_gpu_hours_per_month`, and in no dollars of a bill.
+    """
 
     status: str
     solver: str
@@ -114,6 +125,7 @@ class SolveFigures:
     bound: float
     gap: float
     hours_planned: int
+    short_gpu_hours_per_month: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,8 @@ class Summary:
     prices_used: int
     freshness: tuple[Freshness, ...]
     notes: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
+    least_history_hours: int = 0
     has_billing: bool = True
     has_utilization: bool = True
 

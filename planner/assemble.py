@@ -1,16 +1,22 @@
 """The optimiser's problem, put together from needs and supply, one stage of the savings at a time.
 
-Stages are cumulative relaxations of one problem, so that each saving is counted once:
-`AS_IS` serves the needed hours where they run today with what is owned; `SPOT` lets interruptible
-classes use spot as their rules allow; `EXPIRY` lets owned commitments end when they end; `BUY`
-opens new commitments; `MOVE` opens every place that a class's rules allow.
+Each stage opens more than the one before, so that each saving is counted once: `AS_IS` serves the
+needed hours where they run today, or on what is owned; `SPOT` lets interruptible classes use spot
+as their rules allow; `MOVE` opens every place that a class's rules allow; `EXPIRY` lets owned
+commitments end when they end; `BUY` opens new commitments, and is the plan.
+
+An offer `o` stands in a problem under three names: `o` what is bought by the hour and reserved
+anew, `o~owned` what is paid for already, `o~spot@phi` its spot for classes of throughput phi. A
+class stands under its id, or in parts `id~...`, one for each offer it runs on today.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from planner.problem import (
     ClassKind,
@@ -24,15 +30,14 @@ from planner.problem import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
     from planner.horizon import Horizon
     from planner.supply import Supply, SupplyOffer
 
-SPOT_PART = "~spot"
+PART = "~"
 _SHORTAGE_FACTOR = 10.0
 
 
@@ -41,27 +46,27 @@ class Stage(IntEnum):
 
     AS_IS = 0
     SPOT = 1
-    EXPIRY = 2
-    BUY = 3
-    MOVE = 4
+    MOVE = 2
+    EXPIRY = 3
+    BUY = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """What one class needs of one GPU family, over the hours of the window.
+    """What one class needs of one GPU family, over the observed hours.
 
-    `firm` are GPUs needed that ran on anything but spot, `spot` useful GPUs that ran on spot
-    (paid GPUs x throughput). `present` are offers it runs on, `same_place` those its rules allow
-    in the regions where it runs, `anywhere` all that its rules allow.
+    `firm` are GPUs needed that ran on anything but spot, by offer; `spot` useful GPUs that ran on
+    spot (paid GPUs x throughput), by offer. `anywhere` are the offers that its rules allow and
+    those it runs on. A class that is not `may_move` stays in each place (cloud and region) with
+    what runs there: nobody has said that its work could run elsewhere.
     """
 
     workload_class: str
     gpu_family: str
-    firm: npt.NDArray[np.float64]
-    spot: npt.NDArray[np.float64]
-    present: tuple[str, ...]
-    same_place: tuple[str, ...]
+    firm: Mapping[str, npt.NDArray[np.float64]]
+    spot: Mapping[str, npt.NDArray[np.float64]]
     anywhere: tuple[str, ...]
+    may_move: bool
     interruptible: bool
     min_firm_share: float
     throughput: float
@@ -70,6 +75,11 @@ class Need:
     def id(self) -> str:
         """Name of the problem class."""
         return f"{self.workload_class}|{self.gpu_family}"
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The offers that it runs on today."""
+        return tuple(sorted({*self.firm, *self.spot}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +96,21 @@ def spot_offer_id(offer: str, throughput: float) -> str:
     >>> spot_offer_id("aws/us-east-1/p5.48xlarge", 0.9)
     'aws/us-east-1/p5.48xlarge~spot@0.9000'
     """
-    return f"{offer}{SPOT_PART}@{throughput:.4f}"
+    return f"{offer}{PART}spot@{throughput:.4f}"
 
 
-def base_offer(name: str) -> str:
-    """The offer behind a spot name, or the name itself."""
-    return name.split(SPOT_PART, 1)[0]
+def owned_offer_id(offer: str) -> str:
+    """The name of what is paid for already of an offer."""
+    return f"{offer}{PART}owned"
+
+
+def base_name(name: str) -> str:
+    """The offer, or the class id, that a name of the problem speaks of.
+
+    >>> base_name("aws/us-east-1/p5.48xlarge~owned"), base_name("batch|H100")
+    ('aws/us-east-1/p5.48xlarge', 'batch|H100')
+    """
+    return name.split(PART, 1)[0]
 
 
 def problem_at(
@@ -102,20 +121,20 @@ def problem_at(
     demand: dict[str, np.ndarray] = {}
     penalty = _shortage_penalty(supply)
     for need in needs:
-        for name, series, offers, firm in _parts(need, stage, supply):
+        for part in _parts(need, stage, supply):
             classes.append(
                 ProblemClass(
-                    id=name,
+                    id=part.name,
                     kind=ClassKind.FIRM,
-                    offers=offers,
+                    offers=part.offers,
                     shortage_penalty=penalty,
-                    min_firm_share=firm,
+                    min_firm_share=part.min_firm_share,
                 )
             )
-            demand[name] = horizon.repeat(series)
+            demand[part.name] = horizon.repeat(part.series)
     named = {offer for one in classes for offer in one.offers}
     buying = stage >= Stage.BUY and rules.allow_commitments
-    sold = _offers(needs, named, supply, horizon, (stage, buying))
+    sold = _offers(named, supply, horizon, stage >= Stage.EXPIRY, buying)
     plans = sorted({offer.provider for offer in sold if offer.sp_rate is not None})
     return Problem(
         id=f"plan-{stage.name.lower()}",
@@ -129,77 +148,137 @@ def problem_at(
     )
 
 
-def _parts(
-    need: Need, stage: Stage, supply: Supply
-) -> list[tuple[str, npt.NDArray[np.float64], tuple[str, ...], float]]:
-    def with_spot(offers: tuple[str, ...]) -> tuple[str, ...]:
-        spot = [
-            spot_offer_id(o, need.throughput) for o in offers if supply.offers[o].spot is not None
-        ]
-        return (*offers, *spot)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    name: str
+    series: npt.NDArray[np.float64]
+    offers: tuple[str, ...]
+    min_firm_share: float
 
-    if stage is Stage.AS_IS:
-        parts = [(need.id, need.firm, need.present, 1.0)]
-        if need.spot.any():
-            parts.append((need.id + SPOT_PART, need.spot, with_spot(need.present), 0.0))
-        return parts
-    offers = need.anywhere if stage is Stage.MOVE else need.same_place
-    if need.interruptible:
-        return [(need.id, need.firm + need.spot, with_spot(offers), need.min_firm_share)]
-    return [(need.id, need.firm + need.spot, offers, 1.0)]
+
+def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
+    """The class in the parts that stay together at this stage.
+
+    Until MOVE there is one part for each offer that it runs on. From then on it is one whole, or
+    where it may not move one part for each place.
+    """
+    if stage >= Stage.MOVE:
+        return _whole(need, supply)
+    if stage is Stage.SPOT:
+        return [
+            _Part(
+                f"{need.id}{PART}at@{o}",
+                series,
+                (o, *_owned(need, o, supply), *_spot(need, o, supply)),
+                _least_firm(need),
+            )
+            for o, series in sorted(_by_offer(need).items())
+        ]
+    parts = [
+        _Part(f"{need.id}{PART}at@{o}", series, (o, *_owned(need, o, supply)), 1.0)
+        for o, series in sorted(need.firm.items())
+    ]
+    for o, series in sorted(need.spot.items()):
+        sold = (spot_offer_id(o, need.throughput),) if supply.offers[o].spot is not None else ()
+        offers = (o, *_owned(need, o, supply), *sold)
+        parts.append(_Part(f"{need.id}{PART}spot@{o}", series, offers, 0.0))
+    return parts
+
+
+def _whole(need: Need, supply: Supply) -> list[_Part]:
+    series = _by_offer(need)
+    places: dict[str, list[str]] = {}
+    for o in need.present:
+        offer = supply.offers[o]
+        place = "" if need.may_move else f"{offer.cloud}/{offer.region}"
+        places.setdefault(place, []).append(o)
+    parts = []
+    for place, present in sorted(places.items()):
+        first = present[0]
+        allowed = _reachable(need, first, supply)
+        owned = tuple(owned_offer_id(o) for o in allowed if supply.owns(o))
+        name = need.id if need.may_move else f"{need.id}{PART}in@{place}"
+        total = np.sum([series[o] for o in present], axis=0)
+        offers = (*allowed, *owned, *_spot(need, first, supply))
+        parts.append(_Part(name, total, offers, _least_firm(need)))
+    return parts
+
+
+def _least_firm(need: Need) -> float:
+    return need.min_firm_share if need.interruptible else 1.0
+
+
+def _reachable(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+    """The allowed offers that work on `offer` may go to: all, or those of the same place."""
+    here = supply.offers[offer]
+    return tuple(
+        o
+        for o in need.anywhere
+        if need.may_move
+        or (supply.offers[o].cloud, supply.offers[o].region) == (here.cloud, here.region)
+    )
+
+
+def _owned(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+    """What is paid for already, of the offers the class runs on, within reach of `offer`."""
+    reach = set(_reachable(need, offer, supply)) & set(need.present)
+    return tuple(owned_offer_id(o) for o in sorted(reach) if supply.owns(o))
+
+
+def _spot(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+    if not need.interruptible:
+        return ()
+    return tuple(
+        spot_offer_id(o, need.throughput)
+        for o in _reachable(need, offer, supply)
+        if supply.offers[o].spot is not None
+    )
+
+
+def _by_offer(need: Need) -> dict[str, npt.NDArray[np.float64]]:
+    series = dict(need.firm)
+    for offer, useful in need.spot.items():
+        series[offer] = series[offer] + useful if offer in series else useful
+    return series
 
 
 def _offers(
-    needs: Sequence[Need],
-    named: set[str],
-    supply: Supply,
-    horizon: Horizon,
-    how: tuple[Stage, bool],
+    named: set[str], supply: Supply, horizon: Horizon, ends: bool, buying: bool
 ) -> tuple[Offer, ...]:
-    stage, buying = how
     made: list[Offer] = []
-    throughputs = sorted({need.throughput for need in needs})
-    for name, offer in sorted(supply.offers.items()):
-        if name in named:
-            made.append(_plain_offer(offer, supply, horizon, stage, buying))
-        for throughput in throughputs:
-            spot_name = spot_offer_id(name, throughput)
-            if spot_name in named and offer.spot is not None:
-                made.append(
-                    Offer(
-                        id=spot_name,
-                        provider=offer.cloud,
-                        region=offer.region,
-                        gpus=offer.gpus,
-                        on_demand=None,
-                        spot=offer.spot,
-                        spot_throughput=throughput,
-                    )
-                )
+    for name in sorted(named):
+        offer = supply.offers[base_name(name)]
+        if name == offer.id:
+            made.append(_hourly(offer, buying))
+        elif name == owned_offer_id(offer.id):
+            existing = tuple(
+                Existing(one.gpus, one.until_hour if ends else horizon.hours)
+                for one in supply.owned
+                if one.offer == offer.id
+            )
+            made.append(replace(_bare(offer, name), existing=existing))
+        else:
+            throughput = float(name.rsplit("@", 1)[1])
+            made.append(replace(_bare(offer, name), spot=offer.spot, spot_throughput=throughput))
     return tuple(made)
 
 
-def _plain_offer(
-    offer: SupplyOffer, supply: Supply, horizon: Horizon, stage: Stage, buying: bool
-) -> Offer:
-    ends = stage >= Stage.EXPIRY
-    existing = tuple(
-        Existing(one.gpus, one.until_hour if ends else horizon.hours)
-        for one in supply.owned
-        if one.offer == offer.id
-    )
-    terms = offer.terms if buying else ()
+def _bare(offer: SupplyOffer, name: str) -> Offer:
     return Offer(
-        id=offer.id,
-        provider=offer.cloud,
-        region=offer.region,
-        gpus=offer.gpus,
+        id=name, provider=offer.cloud, region=offer.region, gpus=offer.gpus, on_demand=None
+    )
+
+
+def _hourly(offer: SupplyOffer, buying: bool) -> Offer:
+    terms = offer.terms if buying else ()
+    reservations = tuple(
+        Reservation(f"{term.name}/{term.payment}", term.rate, term.upfront) for term in terms
+    )
+    return replace(
+        _bare(offer, offer.id),
         on_demand=offer.on_demand,
-        reservations=tuple(
-            Reservation(f"{term.name}/{term.payment}", term.rate, term.upfront) for term in terms
-        ),
+        reservations=reservations,
         sp_rate=offer.plan_rate if buying else None,
-        existing=existing,
     )
 
 

@@ -56,7 +56,7 @@ def with_advised(
                 "instance_type": one.name.split(" ")[0] if kind == "reserved" else None,
                 "region": one.region,
                 "count": one.count,
-                "usd_per_hour": to_cents(one.usd_per_hour),
+                "usd_per_hour": exact(round(one.usd_per_hour, 6)),
                 "payment": one.payment,
                 "upfront": to_cents(one.upfront),
                 "total_commitment": to_cents(one.total_commitment),

@@ -180,9 +180,12 @@ def _status(fleet: pd.DataFrame) -> pd.Series:
 def idle_table(fleet: pd.DataFrame) -> pd.DataFrame:
     """Frame of IDLE: idle and unknown hours by instance, class, team and reason, dearest first.
 
-    `since` is the first hour of the newest unbroken run of hours of that row.
+    `since` is the first hour of the row's newest run of hours. Where the instance was not seen at
+    work after that run, a missed reading does not break it: the run then goes back to the hour
+    after the instance last worked.
     """
     rows = with_buckets(fleet)
+    worked = _last_worked(rows)
     rows = rows[rows["bucket"] != "work"]
     if not len(rows):
         return empty(IDLE)
@@ -199,7 +202,10 @@ def idle_table(fleet: pd.DataFrame) -> pd.DataFrame:
                 "gpu_hours": money.total(part["gpu_hours"]),
                 "cost": cost,
                 "stoppable_cost": cost if values["bucket"] == "stoppable" else ZERO,
-                "since": _newest_run(part["hour_start"]),
+                "since": _newest_run(
+                    part["hour_start"],
+                    worked.get((str(values["cloud"]), str(values["instance_id"]))),
+                ),
                 "action": _action(values),
             }
         )
@@ -213,9 +219,20 @@ def idle_table(fleet: pd.DataFrame) -> pd.DataFrame:
     return conform(pd.DataFrame(dearest), IDLE)
 
 
-def _newest_run(hours: pd.Series) -> pd.Timestamp:
-    """First hour of the last unbroken run of hours."""
+def _last_worked(rows: pd.DataFrame) -> dict[tuple[str, str], pd.Timestamp]:
+    """The newest hour in which each instance was seen at work."""
+    busy = rows[rows["bucket"] == "work"]
+    newest = busy.groupby(["cloud", "instance_id"])["hour_start"].max()
+    return {(str(key[0]), str(key[1])): hour for key, hour in newest.items()}  # type: ignore[index]
+
+
+def _newest_run(hours: pd.Series, worked: pd.Timestamp | None) -> pd.Timestamp:
+    """First hour of the last run of hours; since the instance last worked, gaps do not count."""
     ordered = hours.drop_duplicates().sort_values(ignore_index=True)
+    after = ordered if worked is None else ordered[ordered > worked]
+    if len(after):
+        idle_since: pd.Timestamp = after.iloc[0]
+        return idle_since
     starts = ordered[ordered.diff() != pd.Timedelta(hours=1)]
     first: pd.Timestamp = starts.iloc[-1]
     return first

@@ -53,8 +53,8 @@ def limits(bill: pd.DataFrame, window_hours: int) -> pd.DataFrame:
                 "min_proposed": min(floor, ceiling),
                 "max_proposed": ceiling,
                 "running": running,
-                "why": f"needed at most {peak} and at least {floor} nodes in any hour; "
-                f"{HEADROOM_SHARE:.0%} headroom; the present limits were not read",
+                "why": f"where it runs today it needed at most {peak} and at least {floor} nodes "
+                f"in any hour; {HEADROOM_SHARE:.0%} headroom; the present limits were not read",
             }
         )
     return conform(pd.DataFrame(rows), LIMITS) if rows else empty(LIMITS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
     from planner.supply import Supply
 
 LEAST_THROUGHPUT = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Offers of one class: where it runs, what its rules allow there, and anywhere."""
-
-    present: tuple[str, ...]
-    same_place: tuple[str, ...]
-    anywhere: tuple[str, ...]
 
 
 def spot_throughput(rule: WorkloadClass, interruptions_per_hour: float) -> float:
@@ -65,19 +55,17 @@ def needs_from(
         name, family = (str(word) for word in key)
         rule = settings.workload_class(name)
         throughput = spot_throughput(rule, settings.plan.spot_interruptions_per_hour)
-        places = _places(rows, rule, supply, eligible(rule, family))
-        if not places.present:
-            continue
         on_spot = rows["purchase_option"] == "spot"
+        spot = _by_offer(rows[on_spot], hour_no)
+        firm = _by_offer(rows[~on_spot], hour_no)
         needs.append(
             Need(
                 workload_class=name,
                 gpu_family=family,
-                firm=_series(rows[~on_spot], hour_no),
-                spot=_series(rows[on_spot], hour_no) * throughput,
-                present=places.present,
-                same_place=places.same_place,
-                anywhere=places.anywhere,
+                firm=firm,
+                spot={offer: series * throughput for offer, series in spot.items()},
+                anywhere=_places({*firm, *spot}, rule, supply, eligible(rule, family)),
+                may_move=bool(rule.offers.clouds or rule.offers.regions),
                 interruptible=rule.interruptible,
                 min_firm_share=rule.min_firm_share,
                 throughput=throughput,
@@ -86,37 +74,40 @@ def needs_from(
     return needs
 
 
-def _places(rows: pd.DataFrame, rule: WorkloadClass, supply: Supply, eligible: set[str]) -> Places:
-    """A class stays in the regions where it runs unless its rules name others.
+def _places(
+    present: set[str], rule: WorkloadClass, supply: Supply, eligible: set[str]
+) -> tuple[str, ...]:
+    """Offers on which the class runs or may run, sorted.
 
-    Data has weight, and transfer is not priced: an empty list of regions or clouds means "where it
-    runs today"; `regions = ["*"]` means anywhere. Without an `interconnect` rule it also stays on
-    the machine types it runs on.
+    A class stays in the regions where it runs unless its rules name others: data has weight, and
+    transfer is not priced. An empty list of regions or clouds means "where it runs today", and
+    `regions = ["*"]` anywhere. Only a class whose rules name clouds or regions may move between
+    them at all. Without an `interconnect` rule it also stays on the machine types
+    it runs on.
     """
-    keys = rows[["cloud", "region", "instance_type"]].drop_duplicates().dropna()
-    present = {offer_id(*map(str, key)) for key in keys.itertuples(index=False)}
-    present &= set(supply.offers)
     here = {(supply.offers[name].cloud, supply.offers[name].region) for name in present}
     types = {supply.offers[name].instance_type for name in present}
     free_type = rule.offers.interconnect is not None or bool(rule.offers.instance_types)
     allowed = {name for name in eligible if free_type or supply.offers[name].instance_type in types}
-    same = present | {
+    opened = {
         name for name in allowed if (supply.offers[name].cloud, supply.offers[name].region) in here
     }
-    open_clouds = set(rule.offers.clouds) or {cloud for cloud, _ in here}
-    anywhere = set(same)
     if rule.offers.regions:
-        anywhere |= {name for name in allowed if _open(supply, name, open_clouds)}
-    return Places(*(tuple(sorted(names)) for names in (present, same, anywhere)))
+        clouds = set(rule.offers.clouds) or {cloud for cloud, _ in here}
+        opened |= {name for name in allowed if "*" in clouds or supply.offers[name].cloud in clouds}
+    return tuple(sorted(present | opened))
 
 
-def _open(supply: Supply, name: str, clouds: set[str]) -> bool:
-    return "*" in clouds or supply.offers[name].cloud in clouds
-
-
-def _series(rows: pd.DataFrame, hour_no: dict[pd.Timestamp, int]) -> npt.NDArray[np.float64]:
-    series = np.zeros(len(hour_no))
-    sums = rows.groupby("hour_start")["needed_gpu_hours"].sum()
-    for hour, gpus in sums.items():
-        series[hour_no[hour]] = gpus  # type: ignore[index]  # the index holds timestamps
-    return series
+def _by_offer(
+    rows: pd.DataFrame, hour_no: dict[pd.Timestamp, int]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """GPUs needed in each hour on each offer; an hour outside the observed ones is left out."""
+    found: dict[str, npt.NDArray[np.float64]] = {}
+    for key, part in rows.groupby(["cloud", "region", "instance_type"], sort=True):
+        series = np.zeros(len(hour_no))
+        sums = part.groupby("hour_start")["needed_gpu_hours"].sum()
+        for hour, gpus in sums.items():
+            if hour in hour_no:
+                series[hour_no[hour]] = gpus  # type: ignore[index]  # the index holds timestamps
+        found[offer_id(*(str(word) for word in key))] = series
+    return found

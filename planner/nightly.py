@@ -5,6 +5,7 @@ This module composes the rooms and computes nothing itself.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import resource
@@ -22,18 +23,19 @@ from data import money
 from data.errors import DataError
 from data.frames import records
 from data.hours import iso
-from data.nights import write_night
+from data.nights import prepare, write_night
 from data.plan import Plan
-from planner import __version__
+from planner import __version__, session
 from planner.answers import DONE, FAILED, WITH_WARNINGS
 from planner.planning import plan_night
-from planner.session import night_inputs
+from providers.files.tables import read_table
 from reports.recommendations import report_markdown
 from reports.tables import FILES, Tables, csv_text, read_tables
 from reports.terminal import demo_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import date
     from pathlib import Path
 
     from data.store import DeliveryResult
@@ -74,45 +76,46 @@ class Night:
     timings: tuple[dict[str, Any], ...]
 
 
-def load_sources(session: Session) -> list[DeliveryResult]:
-    """Loads what the configuration names: `files` sources and the tables kept by hand."""
+def open_session(config: Path | None, store: Path | None, as_of: date) -> Session:
+    """The session that the common options describe, with the tables that its files hold today."""
+    return session.open_session(config, store, as_of, read_table)
+
+
+def load_sources(run: Session) -> list[DeliveryResult]:
+    """Loads the `files` sources that the configuration names."""
     from providers.files.loading import load
 
-    settings = session.settings
     results: list[DeliveryResult] = []
-    for source in settings.sources.values():
-        if source.kind != "files":
-            continue
-        paths = [settings.path(text) for text in source.paths]
-        results.extend(load(paths, session.store))
-    kept = {"prices": settings.prices.overrides}
-    kept |= {name: getattr(settings.inputs, name) for name in type(settings.inputs).model_fields}
-    for name, text in kept.items():
-        if text is not None:
-            results.extend(load([settings.path(text)], session.store, dataset=name))
+    for source in run.settings.sources.values():
+        if source.kind == "files":
+            paths = [run.settings.path(text) for text in source.paths]
+            results.extend(load(paths, run.store, dataset=source.dataset))
     return results
 
 
-def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -> Night:
+def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Night:
     """One whole night; with `load_first` its sources are loaded before.
 
     A delivery that is rejected leaves the former one in place: the night goes on, and its exit
     code says so.
     """
+    prepare(out)
     warnings: list[str] = []
     rejected = False
     if load_first:
+        if not run.settings.sources:
+            log.warning("no source is configured: the night works on what the store holds")
         with timings.step("load"):
-            results = load_sources(session)
+            results = load_sources(run)
         rejected = any(str(one.status) == "rejected" for one in results)
         warnings += _loading_warnings(results)
         warnings += [
             f"source {name}: kind {source.kind} is not fetched by this version, load its exports"
-            for name, source in session.settings.sources.items()
+            for name, source in run.settings.sources.items()
             if source.kind != "files"
         ]
     with timings.step("observe"):
-        given = night_inputs(session)
+        given = session.night_inputs(run)
     with timings.step("plan"):
         made = plan_night(given)
     tables = Tables(
@@ -123,10 +126,10 @@ def run_night(session: Session, out: Path, timings: Timings, load_first: bool) -
         quality=made.quality,
     )
     with timings.step("report"):
-        files = _night_files(session, made, tables)
+        files = _night_files(run, made, tables)
     warnings += _plan_warnings(made)
     files["timings.json"] = _json({"steps": timings.rows})
-    folder = write_night(out, session.as_of.isoformat(), files)
+    folder = write_night(out, run.as_of.isoformat(), files)
     code = FAILED if rejected else WITH_WARNINGS if warnings else DONE
     return Night(folder, made.plan, tables, code, tuple(warnings), tuple(timings.rows))
 
@@ -168,7 +171,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _night_files(session: Session, made: NightPlan, tables: Tables) -> dict[str, str]:
+def _night_files(run: Session, made: NightPlan, tables: Tables) -> dict[str, str]:
     frames = (tables.recommendations, tables.commitments, tables.limits, tables.idle)
     files = {
         name: csv_text(frame, table)
@@ -176,11 +179,11 @@ def _night_files(session: Session, made: NightPlan, tables: Tables) -> dict[str,
     }
     files["plan.json"] = made.plan.to_text()
     files["report.md"] = report_markdown(made.plan, tables)
-    files["run.json"] = _json(_run_record(session, made))
+    files["run.json"] = _json(_run_record(run, made))
     return files
 
 
-def _run_record(session: Session, made: NightPlan) -> dict[str, Any]:
+def _run_record(run: Session, made: NightPlan) -> dict[str, Any]:
     """What the night rested on: deliveries, versions, and how the solver ended."""
     solve = json.loads(made.plan.to_text())["summary"]["solve"]
     return {
@@ -197,7 +200,15 @@ def _run_record(session: Session, made: NightPlan) -> dict[str, Any]:
                 "rows": one.rows,
                 "sha256": one.sha256,
             }
-            for one in session.store.deliveries()
+            for one in run.store.deliveries()
+        ],
+        "kept": [
+            {
+                "table": name,
+                "file": path.name,
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+            for name, path in sorted(session.kept_files(run.settings).items())
         ],
         "solve": solve,
     }
@@ -214,11 +225,17 @@ def _loading_warnings(results: list[DeliveryResult]) -> list[str]:
 
 def _plan_warnings(made: NightPlan) -> list[str]:
     summary = made.plan.summary
-    warnings = [
+    warnings = list(made.warnings)
+    if summary.hours_observed < summary.least_history_hours:
+        warnings.append(f"only {summary.hours_observed} hours of history: no commitment is advised")
+    warnings += [
         f"{row.source} {row.dataset} is stale: it ends at {row.data_to}"
         for row in summary.freshness
         if row.stale
     ]
+    if summary.solve is not None and summary.solve.short_gpu_hours_per_month > 0:
+        hours = summary.solve.short_gpu_hours_per_month
+        warnings.append(f"{hours:,.0f} needed GPU-hours a month can be served by no priced offer")
     if summary.solve is not None and summary.solve.status != "optimal":
         warnings.append("the solver stopped at its limit: the plan is feasible, see its gap")
     found = [row for row in records(made.quality) if row["severity"] != "info"]

@@ -22,10 +22,11 @@ from planner.idle import idle_table
 from planner.limits import changes, limits
 from planner.moves import moves
 from planner.needs import needs_from
+from planner.owned import COMMITTED, owned_from
 from planner.prices import offer_table
 from planner.purchases import purchases
 from planner.rightsizing import Advice, recommend, to_cents
-from planner.supply import Supply, offers_from, owned_from
+from planner.supply import Supply, offers_from
 from planner.waterfall import Basis, Waterfall, run, solver
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class NightInputs:
     """All that a night's plan rests on.
 
     Frames are FLEET_HOURS, OFFERS, GPU_SHAPES, COMMITMENTS and QUALITY; `deliveries` are the ids
-    of the deliveries that were read; `covered` are the hours of the window that have data.
+    of the deliveries that were read; `covered` are the hours of the window that have data;
+    `unspread_fees` are fees in USD for commitments and blocks that no hour bears.
     """
 
     as_of: date
@@ -63,6 +65,7 @@ class NightInputs:
     freshness: tuple[Freshness, ...]
     has_billing: bool
     has_utilization: bool
+    unspread_fees: Decimal = Decimal(0)
     notes: tuple[str, ...] = ()
 
 
@@ -77,12 +80,14 @@ class NightPlan:
     idle: pd.DataFrame
     quality: pd.DataFrame
     demand: pd.DataFrame
+    warnings: tuple[str, ...]
 
 
 def plan_night(given: NightInputs) -> NightPlan:
     """The plan of a night. Raises SolveError where the optimiser finds none."""
-    bill, left_out, scope_notes = planned_rows(given.fleet, given.settings)
+    bill, left_out, missing = planned_rows(given.fleet, given.settings)
     bill = with_owned_ids(bill, given.commitments)
+    left_out += given.unspread_fees
     supply = _supply(bill, given)
     waterfall = _waterfall(bill, supply, given)
     advice = Advice(
@@ -100,7 +105,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         for row in records(advised)
     }
     limit_rows = limits(bill, len(given.covered))
-    notes = (*given.notes, *scope_notes, *supply.notes, *_shortage_notes(waterfall))
+    notes = (*given.notes, *missing, *_managed_note(given.fleet), *supply.notes)
     plan = Plan(
         date=given.as_of.isoformat(),
         data_as_of=iso(given.window.end),
@@ -117,13 +122,14 @@ def plan_night(given: NightInputs) -> NightPlan:
         idle=idle_table(given.fleet),
         quality=given.quality,
         demand=demand(given.fleet, given.window, given.covered),
+        warnings=missing,
     )
 
 
 def planned_rows(
     fleet: pd.DataFrame, settings: Settings
 ) -> tuple[pd.DataFrame, Decimal, tuple[str, ...]]:
-    """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; notes.
+    """Rows that a plan speaks of, in USD with numbers as floats; what is left out, in USD; why.
 
     Left out: hours of managed services, of currencies without a stated rate, and of machines whose
     region, type or GPU family is unknown: no offer could serve them.
@@ -154,27 +160,34 @@ def planned_rows(
         notes.append(
             f"{lost:,.0f} GPU-hours are not planned: their region, machine type or GPU is not known"
         )
-    managed = outside.loc[outside["managed_service"].astype(bool), "gpu_hours"].sum()
-    if managed:
-        notes.append(
-            f"{managed:,.0f} GPU-hours of managed services (SageMaker, Vertex AI, Azure ML) are "
-            "billed apart and never planned as instances"
-        )
     return rows[inside].reset_index(drop=True), exact(float(outside["cost"].sum())), tuple(notes)
+
+
+def _managed_note(fleet: pd.DataFrame) -> tuple[str, ...]:
+    hours = figures.total(fleet.loc[fleet["managed_service"].astype(bool), "gpu_hours"])
+    if not hours:
+        return ()
+    return (
+        f"{hours:,.0f} GPU-hours of managed services (SageMaker, Vertex AI, Azure ML) are billed "
+        "apart and never planned as instances",
+    )
 
 
 def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFrame:
     """The rows with commitment ids as the table of commitments spells them.
 
     Exports give a GUID, a path or an ARN for the same commitment, in any letter case: ids are the
-    same where their last segments are.
+    same where their last segments are. Committed hours without an id get one that says so.
     """
     known = {short_name(str(name)).lower(): str(name) for name in commitments["id"]}
     spelled = {
         name: known.get(short_name(str(name)).lower(), str(name))
         for name in bill["commitment_id"].dropna().unique()
     }
-    return bill.assign(commitment_id=bill["commitment_id"].map(spelled))
+    ids = bill["commitment_id"].map(spelled)
+    nameless = ids.isna() & bill["purchase_option"].isin(COMMITTED)
+    named = "unnamed " + bill["purchase_option"].astype(str) + " on " + bill["cloud"].astype(str)
+    return bill.assign(commitment_id=ids.where(~nameless, named))
 
 
 def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
@@ -198,7 +211,10 @@ def _waterfall(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> Waterf
         needs=needs_from(bill, given.covered, given.settings, supply, allowed),
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
-        rules=PlanRules(upfront_budget=settings.upfront_budget),
+        rules=PlanRules(
+            upfront_budget=settings.upfront_budget,
+            allow_commitments=len(given.covered) >= settings.min_history_days * 24,
+        ),
         solve_stage=solver(settings.gap, settings.time_limit_seconds, settings.solver),
     )
     return run(bill, basis)
@@ -225,6 +241,7 @@ def _summary(
         cash_saving_per_month=figures.total(advised["cash_saving_per_month"]),
         repriced_per_month=planned - today + saving - expiring,
         expiring_per_month=expiring,
+        whole_machines_per_month=to_cents(waterfall.plan.whole_machines),
         not_planned_per_month=to_cents(float(left_out) * month),
     )
     per_hour = given.fleet.groupby("hour_start")["gpu_hours"].sum()
@@ -239,23 +256,24 @@ def _summary(
         states=figures.state_rows(given.fleet),
         classes=figures.class_rows(given.fleet),
         mix=figures.mix_rows(waterfall.plan, supply),
-        solve=figures.solve_figures(waterfall.plan),
+        solve=figures.solve_figures(waterfall),
         moves=moves(advised),
         rejected_prices=figures.rejected_prices(given.offers),
         prices_used=int((given.offers["status"] == "used").sum()),
         freshness=given.freshness,
         notes=tuple(notes),
+        rates=_rates(given.settings),
+        least_history_hours=given.settings.plan.min_history_days * 24,
         has_billing=given.has_billing,
         has_utilization=given.has_utilization,
     )
 
 
-def _shortage_notes(waterfall: Waterfall) -> tuple[str, ...]:
-    short = waterfall.plan.result.costs["shortage"]
-    if short <= 0:
-        return ()
-    return (
-        "some hours can be served by no priced offer: the plan's cost holds a penalty for them",
+def _rates(settings: Settings) -> tuple[str, ...]:
+    """The exchange rates that amounts were turned into dollars with."""
+    return tuple(
+        f"{code} {rate.per_usd} per USD, as of {rate.as_of.isoformat()}"
+        for code, rate in sorted(settings.prices.rates.items())
     )
 
 

@@ -23,6 +23,7 @@ from planner.quotes import (
     OVERRIDE,
     REJECTED,
     STALE,
+    SUPERSEDED,
     USED,
     Quote,
     Shapes,
@@ -46,8 +47,8 @@ LEAST_SHARE = 0.05
 _UNIFORM = ("on_demand", "reserved_1y", "reserved_3y")
 _FEWEST_REGIONS = 3
 _CONFLICT = "different prices for one key"
-_REPLACED = "replaced by "
-_REPEATED = "repeats another row"
+_REPLACED = f"{SUPERSEDED}replaced by "
+_REPEATED = f"{SUPERSEDED}repeats another row"
 
 
 def check(
@@ -60,7 +61,8 @@ def check(
     """Frame of OFFERS: every price with its status, and the reason where it is not used.
 
     `book` is a frame of PRICE_BOOK (a column `origin` may mark fetched rows), `overrides` one of
-    PRICES. For each key the latest price on or before `as_of` serves, an override before the book.
+    PRICES. For each key the latest price on or before `as_of` serves, an override before the book;
+    the reason of those that it stands in for begins with SUPERSEDED: nothing is wrong with them.
     Raises DataError where overrides contradict each other or are not complete.
     """
     limits = limits or PriceSettings()
@@ -116,7 +118,7 @@ def findings(offers: pd.DataFrame, as_of: date) -> pd.DataFrame:
     grouped: dict[str, int] = defaultdict(int)
     for row in records(offers):
         reason = str(row["reason"])
-        if row["status"] == USED or reason.startswith((_REPLACED, _REPEATED)):
+        if row["status"] == USED or reason.startswith(SUPERSEDED):
             continue
         if reason.startswith(_CONFLICT):
             found.append(_finding("error", 1, _price_place(row), f"price not used: {reason}"))
@@ -244,10 +246,13 @@ def _one_per_key(quotes: list[Quote], as_of: date) -> list[Quote]:
         first = [one for one in rivals if one.status == USED and order(one) == best]
         prices = sorted({one.price for one in first if one.price is not None})
         for one in rivals:
-            if one.status != USED:
+            whose = "an override" if first and first[0].origin == OVERRIDE else "the price"
+            if one.status == STALE and len(prices) == 1 and order(one) < order(first[0]):
+                newer = f"{_REPLACED}{whose} of {first[0].day} ({one.reason})"
+                chosen.append(one.turned_down(newer, STALE))
+            elif one.status != USED:
                 chosen.append(one)
             elif order(one) != best:
-                whose = "an override" if first[0].origin == OVERRIDE else "the price"
                 chosen.append(one.turned_down(f"{_REPLACED}{whose} of {first[0].day}"))
             elif len(prices) > 1:
                 texts = " and ".join(str(money.text(price)) for price in prices)

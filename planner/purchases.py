@@ -53,14 +53,11 @@ def purchases(solved: Solved, supply: Supply) -> list[Purchase]:
 
 
 def used_share(solved: Solved, offer: str, bought_gpus: float) -> float | None:
-    """Share of the offer's bought GPUs at work, those owned already being filled first."""
-    model = next(one for one in solved.problem.offers if one.id == offer)
+    """Share of the offer's bought GPU-hours at work; what is owned already stands apart."""
     if bought_gpus <= 0:
         return None
     rows = solved.reserved[solved.reserved["offer"] == offer]
-    owned = sum((rows["hour"] < one.until_hour) * one.gpus for one in model.existing)
-    beyond = float((rows["gpus"] - owned).clip(lower=0.0).sum())
-    return min(1.0, beyond / (bought_gpus * solved.problem.hours))
+    return min(1.0, float(rows["gpus"].sum()) / (bought_gpus * solved.problem.hours))
 
 
 def _reservation(offer: SupplyOffer, term_id: str, count: int, solved: Solved) -> Purchase:

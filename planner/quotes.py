@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BUNDLED, FETCHED, OVERRIDE = "bundled", "fetched", "override"
 USED, REJECTED, STALE = "used", "rejected", "stale"
+# How the reason begins of a sound price in whose place another one serves.
+SUPERSEDED = "superseded: "
 # What a plan can buy; a `reserved` price is due for every hour of its term.
 OPTIONS = (
     "on_demand", "spot", "flex_start", "capacity_block", "calendar",
@@ -129,7 +131,8 @@ def judged_alone(
         if reason is not None:
             quote = quote.turned_down(reason)
         elif age > max_age_days:
-            quote = quote.turned_down(f"{age} days old, more than {max_age_days}", STALE)
+            days = "1 day" if age == 1 else f"{age} days"
+            quote = quote.turned_down(f"{days} old, more than {max_age_days}", STALE)
         judged.append(quote)
     return judged
 
@@ -161,7 +164,8 @@ def _fault(quote: Quote, shape: Shape | None) -> str | None:
         return None
     name = shape["instance_type"]
     if int(quote.values["gpus"]) != int(shape["gpus"]):
-        return f"{quote.values['gpus']} GPUs, but {name} has {shape['gpus']}"
+        gpus = int(quote.values["gpus"])
+        return f"{gpus} GPU{'' if gpus == 1 else 's'}, but {name} has {shape['gpus']}"
     stated = gpu_family(str(quote.values["gpu_model"]))
     if stated != shape["gpu_family"]:
         return f"GPU {quote.values['gpu_model']}, but {name} has {shape['gpu_model']}"

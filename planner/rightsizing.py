@@ -17,9 +17,10 @@ from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
 from data.names import short_name
 from data.schema import RECOMMENDATIONS
-from planner.assemble import SPOT_PART, Stage, base_offer
+from planner.moved import moved
+from planner.owned import COMMITTED
 from planner.purchases import Purchase, purchases
-from planner.waterfall import COMMITTED, Solved, Waterfall, with_needed_cost
+from planner.waterfall import Waterfall, with_needed_cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,10 +55,10 @@ def recommend(bill: pd.DataFrame, waterfall: Waterfall, advice: Advice) -> pd.Da
     rows = [
         *_shared(_release(bill, advice), steps.release),
         *_shared(_rightsize(bill, advice), steps.rightsize),
-        *_shared(_by_class("use_idle_commitment", waterfall, Stage.AS_IS), steps.use_idle),
-        *_shared(_by_class("move_to_spot", waterfall, Stage.SPOT), steps.spot),
+        *_shared(_by_class("use_idle_commitment", waterfall, advice), steps.use_idle),
+        *_shared(_by_class("move_to_spot", waterfall, advice), steps.spot),
+        *_shared(_by_class("move_region", waterfall, advice), steps.move),
         *_shared(_buy(waterfall, advice), steps.buy),
-        *_shared(_by_class("move_region", waterfall, Stage.MOVE), steps.move),
     ]
     if not rows:
         return empty(RECOMMENDATIONS)
@@ -194,11 +195,13 @@ def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
     partly = hourly[~hourly["stoppable"]].copy()
     partly["left"] = partly["cost"] - partly["needed_cost"]
     partly["left_hours"] = partly["gpu_hours"] - partly["needed_gpu_hours"]
+    partly["told"] = partly["purchase_option"] != "unknown"
     rows = []
-    by = ["cloud", "account", "region", "workload_class", "instance_type"]
+    by = ["cloud", "account", "region", "workload_class", "instance_type", "told"]
     for key, part in partly[partly["left"] > 0].groupby(by, dropna=False, sort=True):
-        cloud, account, region, workload_class, instance_type = key
+        cloud, account, region, workload_class, instance_type, told = key
         hours = float(part["left_hours"].sum())
+        words = _PACK if told else _UNTOLD
         rows.append(
             {
                 "kind": "rightsize",
@@ -207,26 +210,38 @@ def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
                 "region": region,
                 "resource": instance_type,
                 "workload_class": workload_class,
-                "action": f"Pack {workload_class} on fewer {instance_type} nodes",
-                "current": f"{hours:,.0f} GPU-hours idle on nodes that also work",
+                "action": words[0].format(name=workload_class, type=instance_type),
+                "current": f"{hours:,.0f} GPU-hours {words[1]}",
                 "proposed": "nodes full, the others stopped",
                 "gpu_hours_per_month": hours * advice.month,
                 "weight": float(part["left"].sum()),
                 "capacity_assured": "no",
                 "confidence": "low",
-                "risk": "needs jobs placed together; a job that spans the node keeps it",
-                "why": f"{hours:,.0f} GPU-hours were idle beside GPUs at work on the same node",
+                "risk": words[2],
+                "why": f"{hours:,.0f} GPU-hours were {words[1]}",
+                "cash": bool(told),
             }
         )
     return rows
 
 
-def _by_class(kind: str, waterfall: Waterfall, stage: Stage) -> list[dict[str, Any]]:
-    solved = waterfall.stages[stage]
+_PACK = (
+    "Pack {name} on fewer {type} nodes",
+    "idle beside GPUs at work on the same node",
+    "needs jobs placed together; a job that spans the node keeps it",
+)
+_UNTOLD = (
+    "Stop or pack idle {type} nodes of {name}; first load the bill that pays for them",
+    "idle, and no bill says how they are paid",
+    "where they are committed or owned, stopping them saves no cash",
+)
+
+
+def _by_class(kind: str, waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:
     words = _WORDS[kind]
     rows = []
-    for row in records(_moved(kind, solved, waterfall)):
-        name, family = str(row["class"]).split("|", 1)
+    for row in records(moved(kind, waterfall, advice.supply)):
+        name, family = str(row["class"]).rsplit("|", 1)
         place = str(row["offer"]).split("/")
         rows.append(
             {
@@ -268,39 +283,6 @@ _WORDS = {
         "The class's rules allow the place and its price is lower",
     ),
 }
-
-
-def _moved(kind: str, solved: Solved, waterfall: Waterfall) -> pd.DataFrame:
-    """Class, offer, GPU-hours a month that the stage adds there, and the weight of the row."""
-    used = solved.used
-    if kind == "use_idle_commitment":
-        now = used[used["kind"] == "reserved"]
-        before = waterfall.committed_now
-    elif kind == "move_to_spot":
-        now = used[used["kind"] == "spot"]
-        before = _by_place(_kind(waterfall.stages[Stage.AS_IS].used, "spot"))
-    else:
-        now = used[used["class"].isin(waterfall.movable)]
-        before = _by_place(waterfall.stages[Stage.BUY].used)
-    hours = _by_place(now)
-    added = hours - before.reindex(hours.index, fill_value=0.0)
-    kept = added[added > _SMALLEST].rename("gpu_hours").reset_index()
-    return kept.assign(weight=kept["gpu_hours"])
-
-
-def _kind(used: pd.DataFrame, kind: str) -> pd.DataFrame:
-    return used[used["kind"] == kind]
-
-
-def _by_place(used: pd.DataFrame) -> pd.Series:
-    """GPU-hours a month by class and offer, whichever way they are bought."""
-    named = used.assign(
-        **{
-            "class": used["class"].str.removesuffix(SPOT_PART),
-            "offer": used["offer"].map(base_offer),
-        }
-    )
-    return named.groupby(["class", "offer"], sort=True)["gpu_hours"].sum()
 
 
 def _buy(waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:

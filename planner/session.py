@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import ibis
 
 from data import catalogue, frames, money, quality
 from data.errors import ConfigError, DataError, Problem
@@ -21,11 +23,11 @@ from planner.holdings import holdings
 from planner.idle import idle_document
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
-from planner.planning import NightInputs, planned_rows, with_owned_ids
+from planner.planning import CURRENCY, NightInputs, planned_rows, with_owned_ids
 from planner.states import Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
@@ -36,13 +38,22 @@ if TYPE_CHECKING:
     from planner.settings import Settings
 
 
+# What a fee is for, in the words of the cloud's SKU.
+_GPU_FEE = r"(?i)\bgpu\b|nvidia|\b(a[234]|g[24])\b"
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run: its settings, its store, and the day it works as of."""
+    """One run: its settings, its store, and the day it works as of.
+
+    `kept` are the tables of the files that the configuration names: they hold as they stand today,
+    and outrank what was loaded into the store by hand.
+    """
 
     settings: Settings
     store: Store
     as_of: date
+    kept: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def billing(self) -> Any:
         """The bill with its workload classes."""
@@ -54,7 +65,16 @@ class Session:
 
     def commitments(self) -> pd.DataFrame:
         """Frame of COMMITMENTS: what is owned, as the user's tables say."""
-        return _fetched(self.store, "commitments", COMMITMENTS)
+        return self._kept_or_loaded("commitments", COMMITMENTS)
+
+    def own_prices(self) -> pd.DataFrame:
+        """Frame of PRICES: the user's own prices and discounts."""
+        return self._kept_or_loaded("prices", PRICES)
+
+    def _kept_or_loaded(self, name: str, declared: Table) -> pd.DataFrame:
+        if name in self.kept:
+            return frames.conform(self.kept[name], declared)
+        return _fetched(self.store, name, declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +88,56 @@ class Observed:
     extents: list[observed.Extent]
 
 
-def open_session(config: Path | None, store: Path | None, as_of: date) -> Session:
-    """The session that the common options describe."""
+def open_session(
+    config: Path | None,
+    store: Path | None,
+    as_of: date,
+    read_kept: Callable[[Path, str], pd.DataFrame],
+) -> Session:
+    """The session that the common options describe.
+
+    `read_kept` reads one of the tables kept by hand. Raises ConfigError with every fault of the
+    configuration, or of the files that it names.
+    """
     settings = load_config(config)
     if settings.store.engine != "duckdb":
         where = Problem("store.engine", f"{settings.store.engine} does not run here", "use duckdb")
         raise ConfigError("this version reads its store with DuckDB", [where])
-    return Session(settings, Store.open(store or settings.store_path), as_of)
+    opened = Store.open(store or settings.store_path)
+    return Session(settings, opened, as_of, _kept_tables(settings, read_kept))
+
+
+def kept_files(settings: Settings) -> dict[str, Path]:
+    """The files of tables kept by hand that the configuration names, by table."""
+    named = {"prices": settings.prices.overrides}
+    named |= {name: getattr(settings.inputs, name) for name in type(settings.inputs).model_fields}
+    return {name: settings.path(text) for name, text in named.items() if text is not None}
+
+
+def _kept_tables(
+    settings: Settings, read_kept: Callable[[Path, str], pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    kept: dict[str, pd.DataFrame] = {}
+    problems: list[Problem] = []
+    for name, path in kept_files(settings).items():
+        if not path.is_file():
+            problems.append(Problem(str(path), f"no such file, named for {name}", "correct it"))
+            continue
+        try:
+            kept[name] = read_kept(path, name)
+        except DataError as error:
+            found = error.problems or (Problem(name, error.message),)
+            problems += [replace(one, where=f"{path.name}: {one.where}") for one in found]
+    if problems:
+        raise ConfigError("files that the configuration names cannot be used", problems)
+    return kept
 
 
 def checked_prices(session: Session) -> pd.DataFrame:
     """Frame of OFFERS: the bundled book and the user's own prices, after their checks."""
-    own = _fetched(session.store, "prices", PRICES)
     return prices.check(
         catalogue.price_book(),
-        own,
+        session.own_prices(),
         catalogue.shapes(),
         session.as_of,
         session.settings.prices,
@@ -115,6 +170,7 @@ def night_inputs(session: Session) -> NightInputs:
     """Everything that a night's plan rests on."""
     seen = observe(session)
     tables = {extent.table for extent in seen.extents}
+    fees, fee_notes = _unspread_fees(session, seen.window)
     return NightInputs(
         as_of=session.as_of,
         window=seen.window,
@@ -129,7 +185,8 @@ def night_inputs(session: Session) -> NightInputs:
         freshness=_freshness(session, seen),
         has_billing="billing" in tables,
         has_utilization="utilization" in tables,
-        notes=_history_notes(session.settings, seen),
+        unspread_fees=fees,
+        notes=(*_history_notes(session.settings, seen), *fee_notes),
     )
 
 
@@ -211,6 +268,37 @@ def commitments_answer(session: Session) -> list[dict[str, Any]]:
     return rows
 
 
+def _unspread_fees(session: Session, window: Window) -> tuple[Decimal, tuple[str, ...]]:
+    """Fees in USD for GPU commitments and capacity blocks that no hour bears, and a note on them.
+
+    Google Cloud bills a resource commitment, and AWS a capacity block, on a row of its own. The
+    hours that they cover cost nothing, so without this their money would be nowhere.
+    """
+    bill = session.store.table("billing")
+    start, end = (ibis.timestamp(edge) for edge in (window.start, window.end))
+    fees = bill.filter(
+        (bill.charge_type == "fee")
+        & bill.purchase_option.isin(["reserved", "capacity_block"])
+        & ((bill.purchase_option == "capacity_block") | (bill.source == "gcp"))
+        & (bill.purchase_option.notnull() & bill.effective_cost.notnull())
+        & ((bill.purchase_option == "capacity_block") | bill.sku_description.re_search(_GPU_FEE))
+        & (bill.currency == CURRENCY)
+        & (bill.period_start < end)
+        & (bill.period_end > start)
+    )
+    table = fees.get_backend().to_pandas(fees.select("effective_cost"))
+    total = money.total(table["effective_cost"]) if len(table) else Decimal(0)
+    if not total:
+        return Decimal(0), ()
+    month = money.per_month(total, window.hours)
+    note = (
+        f"fees of {month:,.0f} {CURRENCY} a month for GPU commitments and capacity blocks stand on "
+        "rows of their own and are not spread: they are outside the planned bill, and the hours "
+        "that they cover look free"
+    )
+    return total, (note,)
+
+
 def _fetched(store: Store, name: str, declared: Table) -> pd.DataFrame:
     table = store.table(name)
     return frames.conform(table.get_backend().to_pandas(table), declared)
@@ -273,7 +361,9 @@ def _history_notes(settings: Settings, seen: Observed) -> tuple[str, ...]:
     hours = len(seen.fleet.covered)
     notes = []
     if hours < least:
-        notes.append(f"only {hours} hours of history: a plan for a year rests on little")
+        notes.append(
+            f"only {hours} hours of history, under the {least} that a commitment asks for: none is advised"
+        )
     missing = int((seen.window.end - seen.window.start) / HOUR) - hours
     if missing:
         notes.append(f"{missing} hours of the window have no data at all and are left out")

@@ -10,16 +10,16 @@ from data.frames import records
 from data.money import HOURS_PER_MONTH
 from data.plan import ClassRow, IdleFigures, MixRow, RejectedPrice, SolveFigures, StateRow
 from data.schema import STATES
-from planner.assemble import SPOT_PART, base_offer
+from planner.assemble import base_name
 from planner.idle import IDLE_STATES, by_bucket, idle_cost
+from planner.owned import COMMITTED
 from planner.rightsizing import to_cents
-from planner.waterfall import COMMITTED
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from planner.supply import Supply
-    from planner.waterfall import Solved
+    from planner.waterfall import Solved, Waterfall
 
 ZERO = Decimal(0)
 
@@ -59,8 +59,8 @@ def idle_figures(fleet: pd.DataFrame, observed_hours: int) -> tuple[IdleFigures,
                 cost_per_year=money.per_year(cost, observed_hours),
                 stoppable_per_month=month.get("stoppable", ZERO),
                 committed_per_month=month.get("committed", ZERO),
-                partly_busy_per_month=month.get("partly_busy", ZERO)
-                + month.get("undetermined", ZERO),
+                partly_busy_per_month=month.get("partly_busy", ZERO),
+                undetermined_per_month=month.get("undetermined", ZERO),
                 unknown_per_month=month.get("unknown", ZERO),
                 committed_until=None if ends.empty else f"{ends.max():%Y-%m-%d}",
             )
@@ -95,54 +95,53 @@ def mix_rows(plan: Solved, supply: Supply) -> tuple[MixRow, ...]:
     """What the plan serves each class with, in GPU-hours paid or held."""
     made: dict[tuple[str, str, str], list[float]] = {}
     for row in records(plan.used):
-        name, offer = str(row["class"]).removesuffix(SPOT_PART), str(row["offer"])
+        name, offer, kind = (str(row[key]) for key in ("class", "offer", "kind"))
         hours = float(row["gpu_hours"])
-        price = _marginal_price(str(row["kind"]), plan, supply, base_offer(offer))
-        sums_of = made.setdefault((name, base_offer(offer), str(row["kind"])), [0.0, 0.0])
+        price = _marginal_price(kind, plan, supply, offer)
+        sums_of = made.setdefault((base_name(name), base_name(offer), kind), [0.0, 0.0])
         sums_of[0] += hours
         sums_of[1] += hours * price
     rows = []
     for (name, offer, kind), (hours, cost) in sorted(made.items()):
-        workload_class, family = name.split("|", 1)
+        workload_class, family = name.rsplit("|", 1)
         if hours * 1000 >= HOURS_PER_MONTH / 1000:
             rows.append(MixRow(workload_class, family, offer, kind, hours, to_cents(cost)))
     return tuple(rows)
 
 
-def _marginal_price(kind: str, plan: Solved, supply: Supply, offer: str) -> float:
-    """USD per GPU-hour of one kind of capacity; reserved capacity at the mean rate of its pool."""
-    known = supply.offers[offer]
+def _marginal_price(kind: str, plan: Solved, supply: Supply, name: str) -> float:
+    """USD per GPU-hour of one kind of capacity; committed capacity at its mean rate."""
+    offer = supply.offers[base_name(name)]
     if kind == "spot":
-        return known.spot or 0.0
+        return offer.spot or 0.0
     if kind == "on_demand":
-        return known.on_demand or 0.0
+        return offer.on_demand or 0.0
     if kind == "savings_plan":
-        return known.plan_rate or 0.0
-    return _pool_rate(plan, supply, offer)
+        return offer.plan_rate or 0.0
+    if name != offer.id:
+        owned = [one for one in supply.owned if one.offer == offer.id]
+        share = [one.until_hour / plan.problem.hours for one in owned]
+        cost = sum(o.ahead_usd_per_month * s for o, s in zip(owned, share, strict=True))
+        gpus = sum(o.gpus * s for o, s in zip(owned, share, strict=True))
+        return cost / (gpus * HOURS_PER_MONTH) if gpus else 0.0
+    rates = {f"{term.name}/{term.payment}": term.rate for term in offer.terms}
+    bought = [one for one in plan.result.reservations if one.offer == offer.id]
+    count = sum(one.count for one in bought)
+    return sum(one.count * rates[one.id] for one in bought) / count if count else 0.0
 
 
-def _pool_rate(plan: Solved, supply: Supply, offer: str) -> float:
-    owned = [one for one in supply.owned if one.offer == offer]
-    rates = {f"{term.name}/{term.payment}": term.rate for term in supply.offers[offer].terms}
-    bought = [one for one in plan.result.reservations if one.offer == offer]
-    gpus = sum(one.gpus for one in owned)
-    cost = sum(one.usd_per_month for one in owned)
-    for one in bought:
-        gpus += one.count * supply.offers[offer].gpus
-        cost += one.count * supply.offers[offer].gpus * rates[one.id] * HOURS_PER_MONTH
-    return cost / (gpus * HOURS_PER_MONTH) if gpus else 0.0
-
-
-def solve_figures(plan: Solved) -> SolveFigures:
-    """How the optimiser ended on the plan."""
+def solve_figures(waterfall: Waterfall) -> SolveFigures:
+    """How the optimiser ended on the plan; optimal only where every stage is."""
+    plan = waterfall.plan
     result = plan.result
     return SolveFigures(
-        status=result.status,
+        status=waterfall.status,
         solver=result.solver,
         objective=round(result.objective or 0.0, 6),
         bound=round(result.bound or 0.0, 6),
         gap=round(max(0.0, result.gap or 0.0), 9),
         hours_planned=plan.problem.hours,
+        short_gpu_hours_per_month=round(plan.short_gpu_hours, 6),
     )
 
 

@@ -11,19 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from data.frames import records
-from data.money import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
-    from planner.horizon import Horizon
-
 KEY = ["cloud", "region", "instance_type"]
 TERM_HOURS = {"reserved_1y": 8760, "reserved_3y": 26280}
-_CAPACITY_KINDS = ("reserved", "capacity_block", "owned")
-_COMMITTED = ("reserved", "savings_plan", "capacity_block")
+# A plan that is paid at once would need its own term and budget row: it is not offered yet.
+_NO_UPFRONT = ("none", "no_upfront", "monthly")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +53,18 @@ class SupplyOffer:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """Capacity that is paid for already: GPUs of one offer until a horizon hour."""
+    """Capacity that is paid for already: GPUs of one offer until a horizon hour.
+
+    `usd_per_month` is what the window's bill holds for it, `ahead_usd_per_month` what it costs
+    while it lasts: they differ where it began or ended inside the window.
+    """
 
     id: str
     offer: str
     gpus: float
     until_hour: int
     usd_per_month: float
+    ahead_usd_per_month: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,10 @@ class Supply:
     offers: dict[str, SupplyOffer]
     owned: tuple[Owned, ...]
     notes: tuple[str, ...] = field(default=())
+
+    def owns(self, offer: str) -> bool:
+        """Whether anything of the offer is paid for already."""
+        return any(one.offer == offer for one in self.owned)
 
 
 def offer_id(cloud: str, region: str, instance_type: str) -> str:
@@ -89,7 +95,8 @@ def offers_from(
     """Offers by id, from used rows of OFFERS, shapes, and FLEET_HOURS rows (money as float).
 
     `terms` are the lengths that may be bought, such as ("1y",). Only GPU families that the fleet
-    runs are offered.
+    runs are offered. Every machine type that the bill shows is an offer, if need be without a
+    price: what is owned of it can still be used.
     """
     families = set(bill["gpu_family"].dropna())
     shape_of = {(row["cloud"], row["instance_type"]): row for row in records(shapes)}
@@ -103,6 +110,8 @@ def offers_from(
             continue
         row = _row(rows, price, str(family))
         _put_price(row, price, terms)
+    for record in records(_billed_types(bill)):
+        _row(rows, record, str(record["gpu_family"]))
     for record in billed:
         row = _row(rows, record, str(record["gpu_family"]))
         option = str(record["purchase_option"])
@@ -110,71 +119,6 @@ def offers_from(
             row[option] = record["rate"]
             row["from_bill"] = True
     return {name: _offer(name, rows[name]) for name in sorted(rows)}
-
-
-def owned_from(
-    commitments: pd.DataFrame, bill: pd.DataFrame, offers: dict[str, SupplyOffer], horizon: Horizon
-) -> tuple[tuple[Owned, ...], tuple[str, ...]]:
-    """Owned capacity inside the horizon, and notes on what could not be placed.
-
-    A savings plan is turned into GPUs at the rate the bill shows for it, else at the book's.
-    A commitment that the bill shows and no table names is kept for the whole horizon.
-    """
-    owned: list[Owned] = []
-    notes: list[str] = []
-    month = HOURS_PER_MONTH / horizon.observed_hours
-    committed = bill[bill["purchase_option"].isin(_COMMITTED)]
-    paid = committed.groupby("commitment_id")["cost"].sum().to_dict()
-    covered = committed[committed["state"].notna() & (committed["gpu_hours"] > 0)]
-    named = set()
-    for row in records(commitments.sort_values("id")):
-        name = str(row["id"])
-        named.add(name)
-        if row["end"] <= horizon.start or row["kind"] == "capacity_reservation":
-            continue
-        found = _place(row, covered[covered["commitment_id"] == name], offers)
-        if found is None:
-            notes.append(f"commitment {name} left out: no machine type or rate is known for it")
-            continue
-        offer, gpus = found
-        cost = float(paid.get(name, 0.0)) * month
-        owned.append(Owned(name, offer, gpus, horizon.until(row["end"]), cost))
-    for found_id, rows in covered.groupby("commitment_id", sort=True):
-        name = str(found_id)
-        if name in named:
-            continue
-        by_offer = rows.groupby(KEY)["gpu_hours"].sum().sort_values(ascending=False)
-        cloud, region, instance_type = by_offer.index[0]
-        gpus = float(by_offer.iloc[0]) / horizon.observed_hours
-        where = offer_id(cloud, region, instance_type)
-        if where in offers:
-            cost = float(paid[name]) * month
-            owned.append(Owned(name, where, gpus, horizon.hours, cost))
-            notes.append(f"commitment {name} has no end date: name it in a commitments table")
-    return tuple(sorted(owned, key=lambda one: one.id)), tuple(notes)
-
-
-def _place(
-    row: dict[str, Any], rows: pd.DataFrame, offers: dict[str, SupplyOffer]
-) -> tuple[str, float] | None:
-    region, instance_type = row.get("region"), row.get("instance_type")
-    if len(rows):
-        used = rows.groupby(KEY)["gpu_hours"].sum().sort_values(ascending=False).index[0]
-        region, instance_type = region or used[1], instance_type or used[2]
-    if not isinstance(region, str) or not isinstance(instance_type, str):
-        return None
-    name = offer_id(str(row["cloud"]), region, instance_type)
-    offer = offers.get(name)
-    if offer is None:
-        return None
-    if row["kind"] in _CAPACITY_KINDS:
-        return name, float(row["count"] or 0) * offer.gpus
-    rate = offer.plan_rate
-    if len(rows):
-        rate = float(rows["cost"].sum()) / float(rows["gpu_hours"].sum())
-    if not rate or row["usd_per_hour"] is None:
-        return None
-    return name, float(row["usd_per_hour"]) / rate
 
 
 def _billed_rates(bill: pd.DataFrame) -> list[dict[str, Any]]:
@@ -185,6 +129,12 @@ def _billed_rates(bill: pd.DataFrame) -> list[dict[str, Any]]:
     sums = sums[sums["cost"] > 0]
     sums["rate"] = sums["cost"] / sums["gpu_hours"]
     return [{**row, "gpus": row["gpu_count"]} for row in records(sums)]
+
+
+def _billed_types(bill: pd.DataFrame) -> pd.DataFrame:
+    names = [*KEY, "gpu_family", "gpu_count"]
+    types = bill[bill["gpu_hours"] > 0][names].dropna().drop_duplicates(KEY)
+    return types.rename(columns={"gpu_count": "gpus"}).sort_values(KEY)
 
 
 def _row(rows: dict[str, dict[str, Any]], price: dict[str, Any], family: str) -> dict[str, Any]:
@@ -207,9 +157,9 @@ def _put_price(row: dict[str, Any], price: dict[str, Any], terms: Sequence[str])
     rate /= row["gpus"]
     if option in ("on_demand", "spot"):
         row[option] = rate
-    elif option.startswith("savings_plan_"):
+    elif option == "savings_plan_1y":
         known = row.get("plan_rate")
-        if option.removeprefix("savings_plan_") in terms:
+        if "1y" in terms and price["payment_option"] in _NO_UPFRONT:
             row["plan_rate"] = rate if known is None else min(known, rate)
     elif option in TERM_HOURS and option.removeprefix("reserved_") in terms:
         hours = TERM_HOURS[option]

@@ -1,23 +1,27 @@
 """From today's bill to the plan's, each dollar counted once: the stages, solved one by one.
 
-    today - release - rightsize + repriced - use_idle - spot + expiring - buy - move = plan
+    today - release - rightsize + repriced - use_idle - spot - move + expiring - buy = plan
 
 Every term is USD a month (730 hours). `repriced` is the difference between what the needed hours
 did cost and what the model says they cost, so that a change of price is never called a saving;
-`expiring` is what the end of owned commitments changes.
+`expiring` is what the end of owned commitments changes. Hours that no priced offer can serve are
+counted as hours, never as dollars.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from data.errors import SolveError
 from data.frames import records
 from data.money import HOURS_PER_MONTH
 from planner.assemble import Stage, problem_at
+from planner.owned import COMMITTED
 from planner.solve import solve
 from planner.supply import offer_id
 
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from planner.supply import Supply
 
 MONTHS = 12.0
-COMMITTED = ("reserved", "savings_plan", "capacity_block")
+_LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,8 @@ class Solved:
 
     Of the dispatch, which is large, only its sums are kept: `used` are GPU-hours a month by
     class, offer and kind (paid or held), `reserved` the GPUs at work on reserved capacity by offer
-    and hour.
+    and hour; `short_gpu_hours` a month are served by no priced offer; `whole_machines` is what a
+    month would cost more if each hour's GPUs were bought as whole machines.
     """
 
     stage: Stage
@@ -49,6 +54,8 @@ class Solved:
     usd_per_month: float
     used: pd.DataFrame
     reserved: pd.DataFrame
+    short_gpu_hours: float
+    whole_machines: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,9 @@ class Steps:
     repriced: float
     use_idle: float
     spot: float
+    move: float
     expiring: float
     buy: float
-    move: float
     plan: float
 
 
@@ -72,18 +79,24 @@ class Waterfall:
     """The steps and the solved stages they come from, the last stage being the plan.
 
     `committed_now` are needed GPU-hours a month that run on commitments today, by class id and
-    offer; `movable` the class ids that may run elsewhere than today.
+    offer; `at_book` what the needed hours cost at the plan's prices, USD a month by class id.
     """
 
     steps: Steps
     stages: dict[Stage, Solved]
     committed_now: pd.Series
-    movable: frozenset[str]
+    at_book: dict[str, float]
 
     @property
     def plan(self) -> Solved:
         """The solved plan."""
-        return self.stages[Stage.MOVE]
+        return self.stages[Stage.BUY]
+
+    @property
+    def status(self) -> str:
+        """Optimal where every stage is; the savings are differences between them."""
+        statuses = {solved.result.status for solved in self.stages.values()}
+        return "optimal" if statuses == {"optimal"} else "feasible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +121,10 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
     today = float(bill["cost"].sum()) * month
     sunk = today - paid
     cost = {stage: solved.usd_per_month for stage, solved in stages.items()}
-    use_idle = max(0.0, sunk + _at_book(hourly, basis.supply) * month - cost[Stage.AS_IS])
+    at_book = {
+        name: spent * month for name, spent in sorted(_at_book(hourly, basis.supply).items())
+    }
+    use_idle = max(0.0, sunk + sum(at_book.values()) - cost[Stage.AS_IS])
     steps = Steps(
         today=today,
         release=stoppable,
@@ -116,13 +132,12 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         repriced=cost[Stage.AS_IS] + use_idle - sunk - needed,
         use_idle=use_idle,
         spot=cost[Stage.AS_IS] - cost[Stage.SPOT],
-        expiring=cost[Stage.EXPIRY] - cost[Stage.SPOT],
+        move=cost[Stage.SPOT] - cost[Stage.MOVE],
+        expiring=cost[Stage.EXPIRY] - cost[Stage.MOVE],
         buy=cost[Stage.EXPIRY] - cost[Stage.BUY],
-        move=cost[Stage.BUY] - cost[Stage.MOVE],
-        plan=cost[Stage.MOVE],
+        plan=cost[Stage.BUY],
     )
-    movable = frozenset(need.id for need in basis.needs if need.anywhere != need.same_place)
-    return Waterfall(steps, stages, _committed_now(bill) * month, movable)
+    return Waterfall(steps, stages, _committed_now(bill) * month, at_book)
 
 
 def _committed_now(bill: pd.DataFrame) -> pd.Series:
@@ -150,10 +165,18 @@ def with_needed_cost(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def solver(gap: float, time_limit: float, name: str) -> Callable[[Problem], Result]:
-    """How every stage is solved."""
+    """How the stages are solved: together within `time_limit` seconds, each with what is left."""
+    began = time.monotonic()
 
     def solve_stage(problem: Problem) -> Result:
-        return solve(problem, gap=gap, time_limit=time_limit, solver=name, with_dispatch=True)
+        left = max(time_limit - (time.monotonic() - began), _LEAST_SECONDS)
+        return solve(
+            problem,
+            gap=gap,
+            time_limit=min(left, time_limit),
+            solver=name,
+            with_dispatch=True,
+        )
 
     return solve_stage
 
@@ -163,36 +186,62 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
     former: Solved | None = None
     for stage in Stage:
         if former is not None and _same_problem(stage, basis):
-            stages[stage] = replace(former, stage=stage)
+            cost = former.usd_per_month + sunk[stage] - sunk[former.stage]
+            stages[stage] = replace(former, stage=stage, usd_per_month=cost)
         else:
             problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
             result = basis.solve_stage(problem)
-            if result.objective is None:
-                raise SolveError(f"no plan: stage {stage.name} of the plan is {result.status}")
-            cost = sunk[stage] + result.objective / MONTHS
-            stages[stage] = _kept(stage, problem, result, cost)
-        if former is not None and stage >= Stage.BUY:
-            stages[stage] = _not_dearer(stages[stage], former)
+            stages[stage] = _checked(stage, problem, result, sunk[stage], former)
         former = stages[stage]
     return stages
 
 
-def _not_dearer(solved: Solved, former: Solved) -> Solved:
-    # BUY and MOVE only add choices, so the former plan is still allowed: within the solver's gap
-    # the newer one can come out a little dearer, and then the former one is kept.
-    if solved.usd_per_month <= former.usd_per_month:
-        return solved
-    return replace(former, stage=solved.stage)
+def _checked(
+    stage: Stage, problem: Problem, result: Result, sunk: float, former: Solved | None
+) -> Solved:
+    """The solved stage; the former one where that is no worse.
+
+    MOVE and BUY only add choices, so the former plan is still allowed: where the newer one comes
+    out dearer, within the solver's gap, or is not found in time, the former one is kept.
+    """
+    allowed = former is not None and stage in (Stage.MOVE, Stage.BUY)
+    if result.objective is None:
+        if former is None or not allowed:
+            raise SolveError(f"no plan: stage {stage.name} of the plan is {result.status}")
+        kept = replace(former.result, status="feasible")
+        return replace(former, stage=stage, result=kept)
+    if former is not None and allowed and result.objective > (former.result.objective or 0.0):
+        return replace(former, stage=stage)
+    return _kept(stage, problem, result, sunk)
 
 
-def _kept(stage: Stage, problem: Problem, result: Result, cost: float) -> Solved:
+def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved:
     dispatch = result.dispatch
+    month = problem.hour_weight / MONTHS
     used = dispatch.groupby(["class", "offer", "kind"], sort=True)["gpus"].sum().reset_index()
-    used["gpu_hours"] = used.pop("gpus") * problem.hour_weight / MONTHS
+    used["gpu_hours"] = used.pop("gpus") * month
     held = dispatch[dispatch["kind"] == "reserved"]
     reserved = held.groupby(["offer", "hour"], sort=True)["gpus"].sum().reset_index()
+    short = float(used.loc[used["kind"] == "shortage", "gpu_hours"].sum())
+    cost = sunk + ((result.objective or 0.0) - result.costs["shortage"]) / MONTHS
     slim = replace(result, dispatch=dispatch.head(0).copy())
-    return Solved(stage, problem, slim, cost, used, reserved)
+    used = used[used["kind"] != "shortage"].reset_index(drop=True)
+    whole = _whole_machines(dispatch, problem) * month
+    return Solved(stage, problem, slim, cost, used, reserved, short, whole)
+
+
+def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
+    """USD over the horizon's hours that whole machines would cost more than the GPUs in use."""
+    hourly = dispatch[dispatch["kind"].isin(["on_demand", "spot"])]
+    sums = hourly.groupby(["offer", "kind"], sort=True)
+    extra = 0.0
+    for key, part in sums:
+        offer = next(one for one in problem.offers if one.id == key[0])
+        price = offer.on_demand if key[1] == "on_demand" else offer.spot
+        gpus = part.groupby("hour")["gpus"].sum().to_numpy()
+        whole = np.ceil(gpus / offer.gpus - 1e-9) * offer.gpus
+        extra += float((whole - gpus).sum()) * (price or 0.0)
+    return extra
 
 
 def _same_problem(stage: Stage, basis: Basis) -> bool:
@@ -200,8 +249,6 @@ def _same_problem(stage: Stage, basis: Basis) -> bool:
         return all(one.until_hour >= basis.horizon.hours for one in basis.supply.owned)
     if stage is Stage.BUY:
         return not basis.rules.allow_commitments
-    if stage is Stage.MOVE:
-        return all(need.anywhere == need.same_place for need in basis.needs)
     return False
 
 
@@ -211,22 +258,26 @@ def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:
     committed = bill[bill["purchase_option"].isin(COMMITTED)]
     all_year = float(committed["cost"].sum()) * month
     hours = basis.horizon.hours
-    ended = sum(one.usd_per_month * (1 - one.until_hour / hours) for one in basis.supply.owned)
-    return {stage: all_year - (ended if stage >= Stage.EXPIRY else 0.0) for stage in Stage}
+    change = sum(
+        one.ahead_usd_per_month * one.until_hour / hours - one.usd_per_month
+        for one in basis.supply.owned
+    )
+    return {stage: all_year + (change if stage >= Stage.EXPIRY else 0.0) for stage in Stage}
 
 
-def _at_book(hourly: pd.DataFrame, supply: Supply) -> float:
-    """USD in the window that the needed hours cost at the prices the plan uses."""
-    by = ["cloud", "region", "instance_type", "purchase_option"]
+def _at_book(hourly: pd.DataFrame, supply: Supply) -> dict[str, float]:
+    """USD in the window that the needed hours cost at the plan's prices, by class id."""
+    by = ["workload_class", "gpu_family", "cloud", "region", "instance_type", "purchase_option"]
     sums = hourly.groupby(by, dropna=False)[["needed_gpu_hours", "needed_cost"]].sum()
-    total = 0.0
+    totals: dict[str, float] = {}
     for row in records(sums.reset_index()):
         name = offer_id(str(row["cloud"]), str(row["region"]), str(row["instance_type"]))
         offer = supply.offers.get(name)
         spot = row["purchase_option"] == "spot"
         price = None if offer is None else (offer.spot if spot else offer.on_demand)
-        if price is None:
-            total += float(row["needed_cost"])
-        else:
-            total += float(row["needed_gpu_hours"]) * price
-    return total
+        spent = float(row["needed_cost"])
+        if price is not None:
+            spent = float(row["needed_gpu_hours"]) * price
+        need = f"{row['workload_class']}|{row['gpu_family']}"
+        totals[need] = totals.get(need, 0.0) + spent
+    return totals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import shutil
@@ -376,6 +377,14 @@ def test_utilization_alone_is_priced_from_the_book_and_says_so(fleet, tmp_path):
     # The bill of that day: 8,671.64 USD idle, some of it on spot and commitments, so list is more.
     truth = json.loads((fleet / "truth.json").read_text())["idle"]
     assert float(truth["cost_on_machines"]) * 365 < idle
+    # The machines of the fleet, as its README lists them, told by region and GPUs alone.
+    with (folder / "quality.csv").open(newline="") as file:
+        found = [row for row in csv.DictReader(file) if row["check"] == "assumed_machine_type"]
+    counts = {row["detail"].split(" count as ")[1].split(",")[0]: row["count"] for row in found}
+    assert counts == {
+        "p5.48xlarge": "5", "p5.4xlarge": "8", "a3-highgpu-8g": "4",
+        "Standard_ND96isr_H100_v5": "2", "Standard_NC40ads_H100_v5": "4",
+    }  # fmt: skip
     # What is needed is planned for: nothing is free of charge.
     bill = summary["bill"]
     needed = float(bill["today_per_month"]) - float(bill["saving_per_month"])

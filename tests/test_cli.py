@@ -75,6 +75,40 @@ def test_the_help_lists_every_command_and_the_exit_codes():
         assert words in text
 
 
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        (["--foo"], "--foo"),
+        (["--foo", "prices"], "--foo"),
+        (["load", "--foo"], "--foo"),
+        (["solve", "-x=1"], "-x=1"),
+        (["totals", "--bar"], "--bar"),
+    ],
+)
+def test_an_unknown_option_is_named_before_what_is_lacking(words, unknown):
+    answer = call(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert f"unrecognized arguments: {unknown};" in answer.err
+    assert "required" not in answer.err
+
+
+def test_without_a_command_or_a_path_it_says_what_is_lacking():
+    assert "the following arguments are required: COMMAND" in call().err
+    assert "the following arguments are required: PATH" in call("load").err
+
+
+@pytest.mark.parametrize("day", ["1999-12-31", "2201-01-01", "0001-01-01", "9999-12-31", "soon"])
+def test_a_day_outside_of_two_centuries_is_wrong_usage(store, day):
+    answer = call("idle", "--store", store, "--date", day)
+    assert (answer.code, answer.out) == (2, "")
+    assert f"argument --date: '{day}'" in answer.err
+
+
+@pytest.mark.parametrize("day", ["2000-01-01", "2200-12-31"])
+def test_the_first_and_the_last_day_are_taken(store, day):
+    assert call("totals", "--store", store, "--date", day).code == 0
+
+
 def test_the_version_is_that_of_the_package():
     answer = call("--version")
     assert (answer.code, answer.out) == (0, f"loadfactor {__version__}\n")

@@ -113,21 +113,23 @@ def report(options: argparse.Namespace) -> Answer:
 
 
 def demo(options: argparse.Namespace) -> Answer:
-    """The whole nightly job on the bundled fleet, in a store of its own that is thrown away."""
+    """The whole nightly job on the bundled fleet; without --store in one that is thrown away."""
     from datetime import date
 
     from planner import nightly
-    from planner.session import open_session
+    from planner.nightly import open_session
 
     out: Path = options.out
-    store = Path(tempfile.mkdtemp(prefix="loadfactor-demo-"))
+    made = None if options.store else tempfile.mkdtemp(prefix="loadfactor-demo-")
+    store: Path = options.store or Path(str(made))
     try:
         with as_file(files("data.sample").joinpath("fleet")) as fleet:
             session = open_session(fleet / "loadfactor.toml", store, date.fromisoformat(DEMO_DAY))
             with closing(session.store):
                 night = nightly.run_night(session, out, nightly.Timings(), load_first=True)
     finally:
-        shutil.rmtree(store, ignore_errors=True)
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
     return _night_answer(night)
 
 
@@ -197,7 +199,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], Answer]] = {
 
 
 def _session(options: argparse.Namespace) -> Session:
-    from planner.session import open_session
+    from planner.nightly import open_session
 
     session = open_session(options.config, options.store, options.date)
     options.closing.callback(session.store.close)

@@ -10,20 +10,40 @@ from typing import Any, NoReturn
 from data.errors import UsageError
 from planner import __version__
 
+# Days that a run may work as of: outside of them a year is mistyped, and dates would overflow.
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2200, 12, 31)
+_LACKING = "the following arguments are required"
+
 
 class _Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
+        self._words: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = list(args or [])
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
+        unknown = self._unknown_options() if message.startswith(_LACKING) else []
+        if unknown:  # what was written comes before what is lacking
+            message = f"unrecognized arguments: {' '.join(unknown)}"
         raise UsageError(f"{message}; see '{self.prog} --help'")
+
+    def _unknown_options(self) -> list[str]:
+        before = self._words[: self._words.index("--")] if "--" in self._words else self._words
+        options = [word for word in before if word.startswith("-") and word != "-"]
+        return [word for word in options if word.split("=")[0] not in self._option_string_actions]
 
 
 def _day(text: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a day, write YYYY-MM-DD") from None
+    if not FIRST_DAY <= day <= LAST_DAY:
+        raise argparse.ArgumentTypeError(f"{text!r} does not lie in {FIRST_DAY} to {LAST_DAY}")
+    return day
 
 
 def _columns(text: str) -> list[str]:
@@ -74,7 +94,11 @@ def build_parser() -> argparse.ArgumentParser:
 
     demo = add("demo", "run the whole nightly job on the bundled, made fleet")
     _add_out(demo)
-    init = add("init", "write a commented loadfactor.toml")
+    init = add(
+        "init",
+        "write a commented loadfactor.toml; README.md tells how it is used, docs/tables.md "
+        "describes the tables that it names",
+    )
     init.add_argument(
         "--out", type=Path, metavar="FILE", default=Path("loadfactor.toml"),
         help="where to write it; default ./loadfactor.toml",

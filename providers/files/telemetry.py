@@ -70,10 +70,10 @@ def write_hours(
         found = _told_by_values(connection, samples)
         warnings += [row["detail"] for row in found if row["severity"] == "warning"]
         quality += found
-        hourly = _hourly(samples, export_id, _is_of_one_machine(connection, samples))
         run(
             connection,
-            f"COPY ({hourly}) TO {quoted(target)} (FORMAT parquet, COMPRESSION zstd)",
+            f"COPY ({_hourly(samples, export_id)}) TO {quoted(target)} "
+            "(FORMAT parquet, COMPRESSION zstd)",
         )
     finally:
         run(connection, f'DROP TABLE "{samples}"')
@@ -238,25 +238,17 @@ def _finding(check: str, severity: str, count: int, detail: str) -> dict[str, An
     }  # fmt: skip
 
 
-def _is_of_one_machine(connection: Any, samples: str) -> bool:
-    """Whether all samples come from one machine, as those that a sampler on a host writes."""
-    names = f'SELECT DISTINCT cloud, account, instance_id FROM "{samples}" WHERE fault IS NULL'
-    ((count,),) = run(connection, f"SELECT count(*) FROM ({names})")
-    return bool(count == 1)
-
-
-def _hourly(samples: str, export_id: str, of_one_machine: bool) -> str:
+def _hourly(samples: str, export_id: str) -> str:
     """SQL: the good samples as rows of UTILIZATION, one per GPU and hour, in reading order.
 
-    A later file of the same day replaces the day of its account; that of one machine replaces
-    only the day of that machine, so that one file a host does not drive out the others.
+    A later file replaces a day of an account only where it speaks of the same machines: the unit
+    holds a mark of them. Files of other hosts or clusters stand side by side.
 
     Averages go through decimals, so that the order in which threads add does not show.
     """
-    machine = "|| '/' || replace(instance_id, '|', '/') " if of_one_machine else ""
     values = {
-        "unit": f"replace(cloud, '|', '/') || '|' || replace(account, '|', '/') {machine}|| "
-        "'|utilization|' || strftime(hour_start, '%Y-%m-%d')",
+        "unit": "replace(cloud, '|', '/') || '|' || replace(account, '|', '/') || '/' || "
+        "any_value(machines) || '|utilization|' || strftime(hour_start, '%Y-%m-%d')",
         "export_id": quoted(export_id),
         "source_row_no": "min(source_row_no)",
     }
@@ -277,7 +269,15 @@ def _hourly(samples: str, export_id: str, of_one_machine: bool) -> str:
         for column in UTILIZATION.columns
     )
     group = ", ".join((*_GROUP, "hour_start"))
+    marks = (
+        "SELECT cloud, account, CAST(sampled AS DATE) AS day, "
+        "left(md5(string_agg(DISTINCT instance_id, '|' ORDER BY instance_id)), 8) AS machines "
+        f'FROM "{samples}" WHERE fault IS NULL GROUP BY ALL'
+    )
     return (
-        f"SELECT {columns} FROM (SELECT *, date_trunc('hour', sampled) AS hour_start "
-        f'FROM "{samples}" WHERE fault IS NULL) GROUP BY {group} ORDER BY min(source_row_no)'
+        f"SELECT {columns} FROM (SELECT given.*, machines, date_trunc('hour', sampled) AS "
+        f'hour_start FROM "{samples}" AS given JOIN ({marks}) AS marks ON '
+        "given.cloud = marks.cloud AND given.account = marks.account AND "
+        "CAST(given.sampled AS DATE) = marks.day WHERE fault IS NULL) "
+        f"GROUP BY {group} ORDER BY min(source_row_no)"
     )

@@ -100,3 +100,11 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> Non
     (tmp_path / "out").write_text("a file, not a folder")
     with pytest.raises(StoreError, match="cannot write the night"):
         nights.write_night(tmp_path / "out", "2026-10-31", OLD)
+
+
+def test_an_output_folder_that_cannot_be_made_is_known_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file, not a folder")
+    with pytest.raises(StoreError, match="cannot write to the output folder"):
+        nights.prepare(tmp_path / "out")
+    nights.prepare(tmp_path / "other")
+    assert list((tmp_path / "other").iterdir()) == []

@@ -167,7 +167,10 @@ def test_the_latest_price_on_or_before_the_day_serves() -> None:
     later = row("55", as_of="2026-12-01")
     assert used(checked(book(*days, later))) == ["60"]
     assert used(checked(book(*days, later), day=date(2026, 8, 1))) == ["50"]
-    assert verdicts(checked(book(*days, later)))["50"][1] == "replaced by the price of 2026-09-01"
+    assert verdicts(checked(book(*days, later)))["50"] == (
+        "rejected",
+        "superseded: replaced by the price of 2026-09-01",
+    )
     assert used(checked(book(later))) == ["55"]
 
 
@@ -177,7 +180,13 @@ def test_a_price_is_stale_when_older_than_the_days_allowed() -> None:
     assert used(offers) == ["50"]
     offers = checked(book(row("50", as_of="2026-05-03")))
     assert verdicts(offers) == {"50": ("stale", "181 days old, more than 180")}
+    limits = PriceSettings(max_age_days=1)
+    old = book(row("50", as_of="2026-10-29"), row("60", region="eu", as_of="2026-10-30"))
+    judged = prices.check(old, None, SHAPES, DAY, limits)
+    assert verdicts(judged)["50"] == ("stale", "2 days old, more than 1")
     limits = PriceSettings(max_age_days=0)
+    judged = prices.check(book(row("50", as_of="2026-10-30")), None, SHAPES, DAY, limits)
+    assert verdicts(judged)["50"] == ("stale", "1 day old, more than 0")
     today = book(row("50", as_of="2026-10-31"))
     assert used(prices.check(today, None, SHAPES, DAY, limits)) == ["50"]
 
@@ -185,7 +194,7 @@ def test_a_price_is_stale_when_older_than_the_days_allowed() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"gpus": 1}, "1 GPUs, but p5.48xlarge has 8"),
+        ({"gpus": 1}, "1 GPU, but p5.48xlarge has 8"),
         ({"gpu_model": "H200-SXM5-141GB"}, "GPU H200-SXM5-141GB, but p5.48xlarge has"),
         ({"purchase_option": "low_priority"}, "unknown purchase option 'low_priority'"),
         ({"instance_type": "ml.p5.48xlarge"}, "ml.p5.48xlarge is a size of a managed service"),
@@ -238,7 +247,7 @@ def test_two_prices_of_one_source_for_one_key_are_rejected_too() -> None:
 def test_one_price_from_two_sources_is_used_once() -> None:
     offers = checked(book(row("50", source="a"), row("50", source="b")))
     assert used(offers) == ["50"]
-    assert offers["reason"].dropna().tolist() == ["repeats another row"]
+    assert offers["reason"].dropna().tolist() == ["superseded: repeats another row"]
     assert len(checked(book(row("50"), row("50")))) == 1
 
 
@@ -269,7 +278,7 @@ def test_an_override_outranks_the_book_whatever_its_day() -> None:
     offers = checked(book(row("50", as_of="2026-10-01")), stated(row("40", as_of="2026-06-01")))
     assert verdicts(offers) == {
         "40": ("used", None),
-        "50": ("rejected", "replaced by an override of 2026-06-01"),
+        "50": ("rejected", "superseded: replaced by an override of 2026-06-01"),
     }
 
 
@@ -278,6 +287,21 @@ def test_an_override_may_be_half_of_the_list_price_and_states_what_was_sold() ->
     half = stated(row("27.52"), row("34", purchase_option="reserved_1y", payment_option="monthly"))
     offers = checked(shipped, half)
     assert used(offers[offers["origin"] == "override"]) == ["27.52", "34"]
+
+
+def test_an_old_price_beside_one_that_serves_is_superseded_and_no_finding() -> None:
+    # 2026-03-01 lies 244 days before 2026-10-31, more than 180.
+    old, newer = row("50", as_of="2026-03-01"), row("60", as_of="2026-10-01")
+    offers = checked(book(old, newer))
+    why = "superseded: replaced by the price of 2026-10-01 (244 days old, more than 180)"
+    assert verdicts(offers)["50"] == ("stale", why)
+    assert not len(prices.findings(offers, DAY))
+
+
+def test_the_users_own_old_price_is_told_although_the_book_serves() -> None:
+    offers = checked(book(row("60", as_of="2026-10-01")), stated(row("50", as_of="2026-03-01")))
+    assert verdicts(offers)["50"] == ("stale", "244 days old, more than 180")
+    assert prices.findings(offers, DAY)["severity"].tolist() == ["warning"]
 
 
 @pytest.mark.parametrize("price", ["0", None, "0.5", "9000"])
@@ -344,7 +368,8 @@ def test_a_discount_takes_its_share_off_the_list_price() -> None:
     offers = checked(book(row("50")), stated(discount(0.2)))
     # 50 x (1 - 0.2) = 40
     assert used(offers) == ["40"]
-    assert verdicts(offers)["50"] == ("rejected", "replaced by the discount of overrides.csv row 1")
+    why = "superseded: replaced by the discount of overrides.csv row 1"
+    assert verdicts(offers)["50"] == ("rejected", why)
     assert not len(prices.findings(offers, DAY))
 
 

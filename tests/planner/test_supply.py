@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from planner.horizon import horizon_of
-from planner.supply import offers_from, owned_from
+from planner.owned import owned_from
+from planner.supply import offers_from
 from tests import bills
 
 P5 = "aws/us-east-1/p5.48xlarge"
@@ -51,26 +54,61 @@ def test_rejected_and_stale_prices_are_no_offers_and_the_bill_serves_instead() -
     assert offer.from_bill
 
 
-def test_a_savings_plan_is_as_many_gpus_as_its_rate_buys() -> None:
-    # 100 USD an hour; the bill shows covered hours at 4.00 per GPU-hour: 25 GPUs.
-    covered = bills.node_hours(
-        "i-1", range(24), rate="4.00", purchase_option="savings_plan", commitment_id="sp-1"
-    )
-    bill = bills.as_numbers(bills.fleet(covered))
+PLAN = {
+    "id": "sp-1",
+    "kind": "savings_plan",
+    "usd_per_hour": "1000",
+    "start": datetime(2026, 1, 1, tzinfo=UTC),
+    "end": datetime(2027, 1, 1, tzinfo=UTC),
+}
+
+
+def covered(instance: str = "i-1", **more: Any) -> list[dict[str, Any]]:
+    return bills.node_hours(
+        instance, range(24), rate="4.00", purchase_option="savings_plan", commitment_id="sp-1",
+        **more,
+    )  # fmt: skip
+
+
+def test_a_savings_plan_is_as_many_gpus_as_it_covered_and_could_have_covered() -> None:
+    # It covered 8 GPUs at 4.00 and left 68 USD an hour unused, worth 17 more: 25 GPUs. What else
+    # the plan of 1,000 USD an hour covers is no matter of GPUs.
+    unused = [
+        {**row, "gpu_hours": Decimal(0), "needed_gpu_hours": Decimal(0), "cost": Decimal(68)}
+        for row in covered("commitment:sp-1", state="free", reason="unused_commitment")
+    ]
+    bill = bills.as_numbers(bills.fleet(covered(), unused))
     offers = offers_from(bills.offers(bills.price("on_demand", 6.88)), bills.shapes(), bill, ["1y"])
-    plan = {
-        "id": "sp-1",
-        "kind": "savings_plan",
-        "usd_per_hour": "100",
-        "start": datetime(2026, 1, 1, tzinfo=UTC),
-        "end": datetime(2027, 1, 1, tzinfo=UTC),
-    }
     horizon = horizon_of(bills.window().end, 24)
-    owned, notes = owned_from(bills.commitments(plan), bill, offers, horizon)
+    owned, notes = owned_from(bills.commitments(PLAN), bill, offers, horizon)
     assert notes == ()
     assert [(one.offer, one.gpus) for one in owned] == [(P5, 25.0)]
+    # 100 USD an hour of the GPU bill, 730 hours a month.
+    assert owned[0].usd_per_month == pytest.approx(73_000)
     # From 2026-09-02 to 2027-01-01 there are 121 days of 24 hours.
     assert owned[0].until_hour == 121 * 24
+
+
+def test_a_savings_plan_over_two_machine_types_is_owned_on_both() -> None:
+    bill = bills.as_numbers(
+        bills.fleet(covered(), covered("i-2", instance_type="p5.4xlarge", gpus=1, gpu_count=1))
+    )
+    offers = offers_from(bills.offers(bills.price("on_demand", 6.88)), bills.shapes(), bill, ["1y"])
+    horizon = horizon_of(bills.window().end, 24)
+    owned, _ = owned_from(bills.commitments(PLAN), bill, offers, horizon)
+    assert [(one.offer, one.gpus) for one in owned] == [
+        ("aws/us-east-1/p5.48xlarge", 8.0),
+        ("aws/us-east-1/p5.4xlarge", 1.0),
+    ]
+
+
+def test_a_commitment_that_starts_later_is_not_counted_yet() -> None:
+    later = {**PLAN, "start": datetime(2026, 12, 1, tzinfo=UTC)}
+    bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(24))))
+    horizon = horizon_of(bills.window().end, 24)
+    owned, notes = owned_from(bills.commitments(later), bill, {}, horizon)
+    assert owned == ()
+    assert notes == ("commitment sp-1 starts on 2026-12-01: it is not counted yet",)
 
 
 def test_a_commitment_that_ended_is_not_owned_and_an_unnamed_one_is_told() -> None:

@@ -10,8 +10,9 @@ import pytest
 from planner.assemble import PlanRules, Stage
 from planner.horizon import horizon_of
 from planner.needs import needs_from
-from planner.settings import Settings, WorkloadClass
-from planner.supply import Supply, offers_from, owned_from
+from planner.owned import owned_from
+from planner.settings import OfferRule, Settings, WorkloadClass
+from planner.supply import Supply, offers_from
 from planner.waterfall import Basis, Steps, Waterfall, run, solver
 from tests import bills
 
@@ -180,4 +181,59 @@ def test_every_stage_is_solved_to_its_gap() -> None:
     made = work_out(fleet, bills.offers(ON_DEMAND, bills.price("reserved_1y", 4.30)))
     assert set(made.stages) == set(Stage)
     assert all(solved.result.status == "optimal" for solved in made.stages.values())
+    assert identity(made.steps) == pytest.approx(0, abs=0.01)
+
+
+def two_regions() -> pd.DataFrame:
+    return bills.fleet(
+        bills.node_hours("i-here", range(24)),
+        bills.node_hours("i-there", range(24), rate="9.00", region="us-west-2"),
+    )
+
+
+THERE = bills.price("on_demand", 9.0, region="us-west-2")
+
+
+def test_a_class_without_rules_stays_in_each_place_it_runs_in() -> None:
+    steps = work_out(two_regions(), bills.offers(ON_DEMAND, THERE)).steps
+    assert steps.move == pytest.approx(0, abs=0.01)
+    assert steps.plan == pytest.approx(8 * (6.88 + 9.0) * MONTH)
+
+
+def test_a_class_whose_rules_name_regions_moves_to_the_cheaper_one() -> None:
+    places = OfferRule(regions=("us-east-1", "us-west-2"))
+    rule = WorkloadClass(name="training", offers=places)
+    steps = work_out(two_regions(), bills.offers(ON_DEMAND, THERE), classes=(rule,)).steps
+    assert steps.move == pytest.approx(8 * (9.0 - 6.88) * MONTH)
+    assert steps.plan == pytest.approx(2 * 8 * 6.88 * MONTH)
+
+
+def test_hours_that_no_priced_offer_serves_are_hours_and_no_dollars() -> None:
+    # A reserved node that ends after 73 days, of a type that nobody sells by the hour.
+    held = bills.node_hours(
+        "i-held", range(24), rate="4.00", purchase_option="reserved", commitment_id="ri-1"
+    )
+    made = work_out(
+        bills.fleet(held), bills.offers(bills.price("spot", 2.5)), bills.commitments(committed(73))
+    )
+    assert made.steps.plan == pytest.approx(0.2 * 8 * 4.00 * MONTH)
+    assert made.plan.short_gpu_hours == pytest.approx(0.8 * 8 * MONTH)
+
+
+def test_whole_machines_are_told_where_gpus_are_counted() -> None:
+    # Six of eight GPUs needed: a whole machine would cost two GPUs more in every hour.
+    fleet = bills.fleet(bills.node_hours("i-1", range(24), gpus=6))
+    made = work_out(fleet, bills.offers(ON_DEMAND))
+    assert made.plan.whole_machines == pytest.approx(2 * 6.88 * MONTH)
+
+
+def test_a_commitment_that_ended_in_the_window_is_paid_no_more() -> None:
+    held = bills.node_hours(
+        "i-held", range(24), rate="4.00", purchase_option="reserved", commitment_id="ri-1"
+    )
+    owned = bills.commitments(committed(0))
+    made = work_out(bills.fleet(held), bills.offers(ON_DEMAND), owned)
+    assert made.steps.today == pytest.approx(8 * 4.00 * MONTH)
+    assert made.steps.expiring == pytest.approx(8 * (6.88 - 4.00) * MONTH)
+    assert made.steps.plan == pytest.approx(8 * 6.88 * MONTH)
     assert identity(made.steps) == pytest.approx(0, abs=0.01)

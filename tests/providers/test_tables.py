@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from providers.files.telemetry import MOST_BAD_SHARE
 if TYPE_CHECKING:
     from pathlib import Path
 
+# The mark of the one machine of most tests.
+I_1 = hashlib.md5(b"i-1").hexdigest()[:8]
 HEAD = "hour_start,cloud,account,region,instance_id,gpu_uuid,gpu_util,sm_active,memory_used_share"
 HEAD += ",process_count"
 
@@ -58,7 +61,7 @@ def checks(staged):
 def test_an_hourly_sample_is_read_as_it_is(tmp_path):
     staged, (row,) = load_lines(tmp_path, sample())
     assert (staged.source, staged.rows, staged.warnings) == ("aws", 1, ())
-    assert row["unit"] == "aws|0099/i-1|utilization|2026-11-01"
+    assert row["unit"] == f"aws|0099/{I_1}|utilization|2026-11-01"
     assert row["hour_start"] == datetime(2026, 11, 1, 5, tzinfo=UTC)
     assert (row["cloud"], row["account"], row["instance_id"]) == ("aws", "0099", "i-1")
     assert (row["gpu_util"], row["sm_active"], row["memory_used_share"]) == (50, 0.4, 0.5)
@@ -210,15 +213,19 @@ def test_gzip_parquet_and_parts_are_read_as_the_csv_is(tmp_path):
             assert row | {"export_id": ""} == other | {"export_id": ""}
 
 
-def test_files_of_two_machines_for_one_day_stand_side_by_side(tmp_path):
+@pytest.mark.parametrize("machines", [("i-1", "i-2"), ("i-1,i-3", "i-2,i-4")])
+def test_files_of_other_machines_for_one_day_stand_side_by_side(tmp_path, machines):
     store = Store.open(tmp_path / "store")
-    for machine in ("i-1", "i-2", "i-1"):
-        line = sample(util="60").replace("i-1", machine)
-        path = write(tmp_path / f"{machine}.csv", HEAD, line)
+    for position, util in ((0, "40"), (1, "50"), (0, "60")):
+        names = machines[position].split(",")
+        lines = [sample(util=util).replace("i-1", name) for name in names]
+        path = write(tmp_path / f"{position}.csv", HEAD, *lines)
         with store.staging() as folder:
             store.publish(tables.stage_files([path], "utilization", folder, path.name))
     rows = store.table("utilization").to_pyarrow().to_pylist()
-    assert sorted(row["instance_id"] for row in rows) == ["i-1", "i-2"]
+    found = sorted((row["instance_id"], row["gpu_util"]) for row in rows)
+    firsts = [(name, 60.0) for name in machines[0].split(",")]
+    assert found == sorted([*firsts, *((name, 50.0) for name in machines[1].split(","))])
 
 
 def test_a_day_that_comes_again_replaces_that_day_alone(tmp_path):
