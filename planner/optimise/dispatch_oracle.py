@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 _CELLS = 168  # in a block of cells
-_NEAR = 1e-6  # USD per GPU-hour; a column so near to being used in the sample is kept
+_NOTHING = 1e-9  # GPUs
 _SLACK = 1e-7  # USD per GPU-hour by which a column must be worth it
 
 
@@ -146,14 +146,12 @@ class DispatchOracle:
         return np.vstack([b.duals() / b.hours.weight[:, None] for b in self._blocks])
 
     def promising(self) -> Places:
-        """Columns of the template that some hour's latest dispatch uses, or nearly would."""
+        """Columns of the template that some hour's latest dispatch uses, or that serve any."""
         form = self.template
-        best = np.full(len(form), np.inf)
-        every = np.arange(len(form))
-        for block in self._blocks:
-            duals = block.duals() / block.hours.weight[:, None]
-            np.minimum(best, form.reduced_costs(duals, every).min(axis=0), out=best)
-        return np.flatnonzero((best < _NEAR) | form.unlimited)
+        found = form.unlimited
+        for block, values in zip(self._blocks, self._values(), strict=True):
+            found[block.keep] |= (values > _NOTHING).any(axis=0)
+        return np.flatnonzero(found)
 
     def _widen(self) -> bool:
         """Take in columns left out of a block that would lower its cost; whether there were any."""
