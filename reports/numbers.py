@@ -47,7 +47,21 @@ def amount(value: Decimal | None, currency: str = "USD") -> str:
         return NOTHING
     shown = rounded(value)
     digits = "0" if shown == 0 else f"{abs(shown):,}"
-    sign = "-" if shown < 0 else ""
+    return _with_currency(digits, "-" if shown < 0 else "", currency)
+
+
+def signed(value: Decimal, currency: str = "USD") -> str:
+    """A change of an amount, with its sign.
+
+    >>> signed(Decimal(120)), signed(Decimal("-1234.4")), signed(Decimal(5), "EUR")
+    ('+$120', '-$1,234', 'EUR +5.00')
+    """
+    if rounded(value) <= 0:
+        return amount(value, currency)
+    return _with_currency(f"{rounded(value):,}", "+", currency)
+
+
+def _with_currency(digits: str, sign: str, currency: str) -> str:
     if currency == "USD":
         return f"{sign}${digits}"
     if currency == "unknown":
@@ -58,11 +72,11 @@ def amount(value: Decimal | None, currency: str = "USD") -> str:
 def cents(value: Decimal, currency: str = "USD") -> str:
     """Money to the cent, where a reader may want to compute with it.
 
-    >>> cents(Decimal("1234567.5")), cents(Decimal("99.994"), "EUR")
-    ('$1,234,567.50', 'EUR 99.99')
+    >>> cents(Decimal("1234567.5")), cents(Decimal("99.994"), "EUR"), cents(Decimal(-1))
+    ('$1,234,567.50', 'EUR 99.99', '-$1.00')
     """
-    digits = f"{_places(value, 2):,f}"
-    return f"${digits}" if currency == "USD" else f"{currency} {digits}"
+    shown = _places(value, 2)
+    return _with_currency(f"{abs(shown):,f}", "-" if shown < 0 else "", currency)
 
 
 def plain_amount(value: float) -> str:
@@ -118,6 +132,16 @@ def quantity(value: Decimal | float | None) -> str:
     written = f"{shown:,f}"
     written = written.rstrip("0").rstrip(".") if "." in written else written
     return "0" if written == "-0" else written
+
+
+def gpu_hours(value: Decimal | float | None) -> str:
+    """GPU-hours with their unit.
+
+    >>> gpu_hours(Decimal(57600)), gpu_hours(1.0), gpu_hours(0)
+    ('57,600 GPU-hours', '1 GPU-hour', '0 GPU-hours')
+    """
+    shown = quantity(value)
+    return f"{shown} GPU-hour" if shown == "1" else f"{shown} GPU-hours"
 
 
 def share(part: Decimal | float | None, whole: Decimal | float = 1) -> str:
