@@ -79,7 +79,7 @@ def unused_hours(rows: Any, span: Span, ends: dict[str, int], tables: Scratch) -
     both = short.union(divided.select(*short.columns))
     both = both.filter((both.hour >= span.first) & (both.hour < span.end))
     return both.group_by(list(_GROUP)).aggregate(
-        gpu_hours=both.gpu_hours.sum().cast(EXACT),
+        gpu_hours=ibis.greatest(both.gpu_hours.sum(), 0).cast(EXACT),
         cost=both.cost.sum().cast(EXACT),
         gpu_count=both.gpu_count.max(),
         managed=both.managed.any(),
