@@ -10,6 +10,8 @@ from data import money
 from reports import numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from data.plan import BillFigures, IdleFigures, SolveFigures, Summary
 
 # Above this share of the billed hours, what is unknown is the finding, and idle is not.
@@ -47,25 +49,34 @@ class Year:
 
 
 def bill_steps(bill: BillFigures) -> list[Step]:
-    """The sum from today's bill to the plan's, steps that are 0 left out."""
+    """The sum from today's bill to the plan's, steps that are 0 left out.
+
+    With cents where whole units would not add up.
+    """
+    shown = numbers.amount if _adds_up(bill, numbers.rounded) else numbers.cents
     changes = [
         (-bill.saving_per_month, "savings: the sum of the recommendations"),
         (bill.repriced_per_month, "the plan's prices, not those billed (no saving)"),
         (bill.expiring_per_month, "owned commitments that end in the year (no saving)"),
     ]
-    steps = [Step(numbers.amount(bill.today_per_month, bill.currency), "today")]
+    steps = [Step(shown(bill.today_per_month, bill.currency), "today")]
     steps += [
-        Step(numbers.signed(amount, bill.currency), label)
+        Step(numbers.signed(shown(amount, bill.currency)), label)
         for amount, label in changes
         if numbers.rounded(amount) != 0
     ]
-    return [*steps, Step(numbers.amount(bill.plan_per_month, bill.currency), "under the plan")]
+    return [*steps, Step(shown(bill.plan_per_month, bill.currency), "under the plan")]
 
 
 def adds_up(bill: BillFigures) -> bool:
     """Whether the amounts of the bill's sum add up as they are shown."""
+    return _adds_up(bill, numbers.rounded) or _adds_up(bill, numbers.to_cents)
+
+
+def _adds_up(bill: BillFigures, rounded: Callable[[Decimal], Decimal]) -> bool:
     changes = (-bill.saving_per_month, bill.repriced_per_month, bill.expiring_per_month)
-    return numbers.adds_up([bill.today_per_month, *changes], bill.plan_per_month)
+    shown = sum((rounded(change) for change in changes), rounded(bill.today_per_month))
+    return shown == rounded(bill.plan_per_month)
 
 
 def by_currency(summary: Summary) -> list[IdleFigures]:

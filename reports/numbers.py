@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ def rounded(value: Decimal) -> Decimal:
     return _places(value, 0) if abs(cents) >= WHOLE_FROM else cents
 
 
+def to_cents(value: Decimal) -> Decimal:
+    """The amount rounded to the cent."""
+    return _places(value, 2)
+
+
 def amount(value: Decimal | None, currency: str = "USD") -> str:
     """Money for people, with its currency; a dash where there is none.
 
@@ -50,15 +56,13 @@ def amount(value: Decimal | None, currency: str = "USD") -> str:
     return _with_currency(digits, "-" if shown < 0 else "", currency)
 
 
-def signed(value: Decimal, currency: str = "USD") -> str:
-    """A change of an amount, with its sign.
+def signed(written: str) -> str:
+    """A written amount as a change: a plus where it has no minus.
 
-    >>> signed(Decimal(120)), signed(Decimal("-1234.4")), signed(Decimal(5), "EUR")
+    >>> signed(amount(Decimal(120))), signed("-$1,234"), signed("EUR 5.00")
     ('+$120', '-$1,234', 'EUR +5.00')
     """
-    if rounded(value) <= 0:
-        return amount(value, currency)
-    return _with_currency(f"{rounded(value):,}", "+", currency)
+    return written if "-" in written else re.sub(r"(?=[$\d])", "+", written, count=1)
 
 
 def _with_currency(digits: str, sign: str, currency: str) -> str:
@@ -75,7 +79,7 @@ def cents(value: Decimal, currency: str = "USD") -> str:
     >>> cents(Decimal("1234567.5")), cents(Decimal("99.994"), "EUR"), cents(Decimal(-1))
     ('$1,234,567.50', 'EUR 99.99', '-$1.00')
     """
-    shown = _places(value, 2)
+    shown = to_cents(value)
     return _with_currency(f"{abs(shown):,f}", "-" if shown < 0 else "", currency)
 
 

@@ -223,7 +223,10 @@ def _bill_lines(summary: Summary) -> list[str]:
     ]
     steps = answer.bill_steps(bill)
     width = max(len(step.amount) for step in steps)
-    lines += [f"{'':<{_LABEL}}  {step.amount:>{width}}  {step.label}" for step in steps]
+    indent = " " * (_LABEL + width + 4)
+    lines += [
+        _wrapped(step.label, f"{'':<{_LABEL}}  {step.amount:>{width}}  ", indent) for step in steps
+    ]
     return lines + [_paragraph("", f"({text})") for text in _limits_of(summary)]
 
 

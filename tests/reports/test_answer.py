@@ -38,16 +38,20 @@ def test_a_plan_that_costs_more_adds_its_negative_saving():
     assert (steps[1].amount, steps[-1].amount) == ("+$300", "$23,660")
 
 
-def test_rounded_steps_that_do_not_add_up_are_known():
+def test_steps_that_do_not_add_up_in_whole_dollars_are_shown_with_cents():
     # 1000.4 - 200.4 + 0 + 0 = 800.0; shown 1,000 - 200 = 800: adds up.
-    # 1000.4 - 200.6 + 0 + 0 = 799.8; shown 1,000 - 201 = 799, but the plan is shown as 800.
+    # 1000.4 - 200.6 + 0 + 0 = 799.8; 1,000 - 201 = 799, but 799.8 would be 800: so with cents.
     even = {"repriced_per_month": money("0"), "expiring_per_month": money("0")}
     good = bill(today_per_month=money("1000.4"), saving_per_month=money("200.4"),
                 plan_per_month=money("800"), **even)  # fmt: skip
     off = bill(today_per_month=money("1000.4"), saving_per_month=money("200.6"),
                plan_per_month=money("799.8"), **even)  # fmt: skip
+    assert [step.amount for step in answer.bill_steps(good)] == ["$1,000", "-$200", "$800"]
+    assert [step.amount for step in answer.bill_steps(off)] == ["$1,000.40", "-$200.60", "$799.80"]
     assert answer.adds_up(good)
-    assert not answer.adds_up(off)
+    assert answer.adds_up(off)
+    # 1000.404 - 200.604 = 799.8 to the cent, but 799.81 is stated.
+    assert not answer.adds_up(dataclasses.replace(off, plan_per_month=money("799.81")))
 
 
 def test_the_currency_of_the_bill_comes_first():
