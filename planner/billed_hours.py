@@ -86,6 +86,8 @@ def charges(billing: Any, span: Span) -> Any:
         charge_type=known.charge_type,
         currency=known.currency,
         gpu_hours=known.gpu_hours,
+        quantity=known.usage_qty,
+        usage_unit=ibis.coalesce(known.usage_unit, ""),
         cost=known.effective_cost,
         is_gpu=known.gpu_hours.notnull(),
         tags=ibis.coalesce(known.tags, ""),

@@ -105,6 +105,7 @@ def build(
         charged = tables.keep(unused.gpu_commitments(rows, owned, policy.shapes))
         spare = _spare(charged, rows, span, tables)
         findings = fleet_frame.findings(segments, hours, states, uploaded, tables)
+        findings += unused.findings(charged, span, tables)
     frame = fleet_frame.fleet_frame(found, spare, known.nodes, policy.shapes, owned)
     covered = covered_hours(billing, utilization, window)
     return Fleet(frame, (*known.findings, *findings), covered)

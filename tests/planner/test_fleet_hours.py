@@ -486,3 +486,31 @@ def test_the_history_is_the_newest_that_has_data_however_long_ago():
         assert observed_window(*tables, late, 10**6, whole_days=False) == t.window(72)
         assert any(row.check == "stale_data" for row in
                    window_findings(extents(*tables, late), window, late))  # fmt: skip
+
+
+def test_unused_gpu_hours_are_told_with_their_money_where_the_export_states_the_hours():
+    spare = {
+        "gpu_hours": None, "instance_hours": None, "commitment_status": "unused",
+        "usage_qty": D("0.9"), "usage_unit": "10 Hours", "effective_cost": D(60),
+    }  # fmt: skip
+    reserved = {"commitment_id": "ri-1", "purchase_option": "reserved"}
+    bill = [
+        t.charge(),
+        # 0.9 of `10 Hours` is 9 hours of 8 GPUs: 72 GPU-hours on each of two days.
+        t.charge(None, hours=24, **reserved, **spare),
+        t.charge(None, start=24, hours=24, **reserved, **spare),
+        # 3 hours of an empty capacity reservation: 24 GPU-hours.
+        t.charge("cr-1", capacity_reservation_id="cr-1",
+                 **(spare | {"usage_qty": D(3), "usage_unit": "Hrs"})),
+        # A fee counts the hours of the whole term; a unit of months is no count of hours.
+        t.charge(None, charge_type="fee", **reserved, **spare),
+        t.charge(None, **reserved, **(spare | {"usage_unit": "1 Month"})),
+    ]  # fmt: skip
+    found = t.fleet(bill, [], hours=48)
+    told = [row for row in found.findings if row.check == "unused_capacity"]
+    assert {row.scope: (row.count, row.amount, row.severity) for row in told} == {
+        "aws/ri-1": (144, 120, "info"),
+        "aws/cr-1": (24, 60, "info"),
+    }
+    # The states of the fleet still add up to what was billed.
+    assert t.by_state(found.hours) == {"unknown": 8, "free": 0}
