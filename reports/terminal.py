@@ -93,9 +93,8 @@ def idle_text(document: dict[str, Any]) -> str:
     patterns = [
         _paragraph(
             "Patterns" if number == 0 else "",
-            f"{str(one['kind']).replace('_', ' ')}, {_text(one['scope'])}: "
-            f"{numbers.gpu_hours(Decimal(one['gpu_hours']))}, "
-            f"{_cents(one['cost_per_month'], one['currency'])} a month: {_text(one['action'])}",
+            f"{str(one['kind']).replace('_', ' ')}, {_text(one['scope'])}: {_pattern_size(one)}: "
+            f"{_text(one['action'])}",
         )
         for number, one in enumerate(document["patterns"])
     ]
@@ -108,6 +107,13 @@ def idle_text(document: dict[str, Any]) -> str:
         for number, one in enumerate(document["alerts"])
     ]
     return "\n\n".join(filter(None, [*blocks, "\n".join(patterns), "\n".join(alerts)]))
+
+
+def _pattern_size(pattern: dict[str, Any]) -> str:
+    """GPU-hours, where the pattern has any (a commitment of dollars has none), and dollars."""
+    hours = Decimal(pattern["gpu_hours"])
+    cost = f"{_cents(pattern['cost_per_month'], pattern['currency'])} a month"
+    return f"{numbers.gpu_hours(hours)}, {cost}" if hours else cost
 
 
 def _unknown_sentence(rows: list[dict[str, Any]]) -> str:
@@ -125,15 +131,18 @@ def _unknown_sentence(rows: list[dict[str, Any]]) -> str:
 def _parts_text(document: dict[str, Any]) -> str:
     hours = document["hours_observed"]
     lines = [f"A month of 730 hours, as the mean of {numbers.counted(hours, 'observed hour')}"]
-    for name, label in _PARTS:
-        by_currency = document.get(name, {})
-        ordered = sorted(by_currency, key=lambda code: (code != "USD", code))
-        amounts = ", ".join(_cents(by_currency[code], code) for code in ordered)
-        lines.append(f"  {label:<34}{amounts or numbers.NOTHING}")
+    parts = [(label, _amounts(document.get(name, {}))) for name, label in _PARTS]
+    width = max(len(amounts) for _, amounts in parts)
+    lines += [f"  {label:<34}{amounts:>{width}}" for label, amounts in parts]
     unpriced = Decimal(document.get("unpriced_idle_gpu_hours", "0"))
     if unpriced:
         lines.append(f"  {'idle hours without a known price':<34}{numbers.gpu_hours(unpriced)}")
     return "\n".join(lines)
+
+
+def _amounts(by_currency: dict[str, str]) -> str:
+    ordered = sorted(by_currency, key=lambda code: (code != "USD", code))
+    return ", ".join(_cents(by_currency[code], code) for code in ordered) or numbers.NOTHING
 
 
 def _cents(text: str | None, currency: str) -> str:

@@ -100,7 +100,7 @@ def idle_document(**changes):
     ]  # fmt: skip
     document = {
         "rows": rows,
-        "idle_cost_per_year": {"EUR": "5", "USD": "1850.4148147253"},
+        "idle_cost_per_year": {"USD": "1850.4148147253"},
         "stoppable_cost_per_month": {"USD": "154.2012345604"},
         "committed_idle_cost_per_month": {"USD": "0"},
         "partly_busy_idle_cost_per_month": {"USD": "0.005"},
@@ -125,18 +125,30 @@ def test_the_idle_answer_for_people_has_rows_parts_patterns_and_alerts():
         "aws    busy            89.5            179  USD\n"
         "\n"
         "A month of 730 hours, as the mean of 100 observed hours\n"
-        "  could have been stopped           $154.20\n"
-        "  committed, can only be filled     $0.00\n"
-        "  on nodes that also worked         $0.01\n"
-        "  paid in a way that no bill tells  $3.00\n"
+        "  could have been stopped             $154.20\n"
+        "  committed, can only be filled         $0.00\n"
+        "  on nodes that also worked             $0.01\n"
+        "  paid in a way that no bill tells      $3.00\n"
         "  unknown, not idle                 $1,234.50\n"
-        "  a year of all that is idle        $1,850.41, EUR 5.00\n"
+        "  a year of all that is idle        $1,850.41\n"
         "\n"
         "Patterns  never started, aws/training: 1 GPU-hour, $14.68 a month: start work on\n"
         "          the reserved capacity, or let it end\n"
         "\n"
         "Alerts    idle-node firing since 2026-11-29 18:00 UTC, $21.12: aws/1/i-0a"
     )
+
+
+def test_the_idle_answer_names_dollars_first_and_hours_only_where_there_are_any():
+    (pattern,) = idle_document()["patterns"]
+    text = idle_text(
+        idle_document(
+            idle_cost_per_year={"EUR": "5", "USD": "1850.4148147253", "AUD": "-2"},
+            patterns=[pattern | {"gpu_hours": "0"}],
+        )
+    )
+    assert "$1,850.41, AUD -2.00, EUR 5.00" in text
+    assert "aws/training: $14.68 a month: start work" in text
 
 
 def test_the_idle_answer_without_rows_says_so():
