@@ -257,8 +257,10 @@ def _measured(inside: Any, samples: Any) -> list[Finding]:
     measured = {row["cloud"]: int(row["hours"]) for row in seen}
     found = []
     for row in sorted(billed, key=lambda row: str(row["source"])):
+        if row["hours"] <= 0:
+            continue  # corrections took back all that was billed: there is nothing to compare
         hours = measured.get(row["source"], 0)
-        share = hours / row["hours"] if row["hours"] else 0.0
+        share = hours / row["hours"]
         severity = "warning" if 0 < share < MEASURED_SHARE else "info"
         detail = f"{hours} GPU-hours measured of {row['hours']:.2f} billed ({share:.1%})"
         if not hours:

@@ -101,8 +101,8 @@ def _machines(connection: Any, source: str) -> list[str]:
         text = (
             f"unknown instance type that looks like {like} machine: {machine} on {cloud} "
             f"({rows} rows, {format(hours or 0, 'f').rstrip('0').rstrip('.') or 0} "
-            "instance-hours); its GPU-hours are not counted until a price override states its "
-            "gpu_model and gpus"
+            "instance-hours); its GPU-hours count once a price override states its gpu_model and "
+            "gpus"
         )
         warnings.append(text)
     return warnings

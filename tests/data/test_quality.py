@@ -118,3 +118,8 @@ def test_a_type_that_names_gpus_and_has_no_shape_is_told_of_the_whole_bill(machi
     row = t.charge(start=99, instance_type=machine, gpus=0, gpu_count=None, gpu_model=None)
     told = found([t.charge(), row], hours=1)["unknown_gpu_type"]
     assert (told.scope, told.count, told.amount) == (f"aws/{machine}", 1, D("98.32"))
+
+
+def test_a_bill_of_corrections_alone_is_not_compared_with_telemetry():
+    rows = [t.charge(), t.charge(gpu_hours=D(-25), is_correction=True)]
+    assert "billed_against_measured" not in found(rows, t.node_readings())
