@@ -64,15 +64,18 @@ def write_night(
 
 
 def prepare(out: Path) -> None:
-    """Makes the output folder, so that one that cannot be written is known before the work."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / f"{_STAGED}probe-{uuid.uuid4().hex[:8]}"
-        probe.mkdir()
-        probe.rmdir()
-    except OSError as error:
-        what = error.strerror or "cannot be made"
-        raise StoreError(f"cannot write to the output folder {out}: {what}") from error
+    """Checks that the output folder can be written, before the work; makes nothing.
+
+    Raises StoreError where it, or the nearest folder above it that exists, is no folder or may not
+    be written.
+    """
+    nearest = out.absolute()
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise StoreError(f"cannot write to the output folder {out}: {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise StoreError(f"cannot write to the output folder {out}: {nearest} may not be written")
 
 
 def repair(out: Path) -> None:

@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
     from data.hours import Window
 
-# Machine types that look as if they had GPUs: EC2 p, g; Azure NC, ND, NG, NV; GCP a2, a3, g2 ...
-GPU_LOOKS = r"(?i)^((ml\.)?(p[2-9]|g[3-9])[a-z0-9-]*\.|(ml\.)?standard_n[cdgv]|a[2-9]-|g[24]-)"
+# Machine types that look as if they had GPUs: EC2 p, g; Azure NC, ND, NG, NV; GCP a2, a3, g2 ...,
+# and any that names a model.
+GPU_LOOKS = (
+    r"(?i)^(ml\.)?(p[2-9]|g[3-9])[a-z0-9-]*\.|^(a[2-9]|g[2-9])-|^(ml\.)?(standard_)?n[cdvg]+[0-9]"
+    r"|[hbg][1-3]00|gh200|gb[23]00|a100|mi[0-9]{3}"
+)
 # Of the billed GPU-hours, what telemetry should at least have seen.
 MEASURED_SHARE = 0.9
 # A savings plan's covered and unused parts may differ from its commitment by this share.
@@ -76,7 +80,9 @@ def checks(
         found += check(inside)
     return [
         *found,
+        *unknown_types(billing),
         *_undated(billing),
+        *_backwards(billing),
         *_gaps(inside, window),
         *_measured(inside, samples),
         *_savings_plans(inside, commitments, window),
@@ -91,6 +97,12 @@ def _undated(billing: Any) -> list[Finding]:
     rows = billing.filter(billing.period_start.isnull() | billing.period_end.isnull())
     detail = "rows without a charge period; their cost is in the totals, not in hours"
     return _counted(rows, "undated_rows", "warning", detail)
+
+
+def _backwards(billing: Any) -> list[Finding]:
+    rows = billing.filter(billing.period_end < billing.period_start)
+    detail = "rows whose charge period ends before it starts; they count in the hour of its start"
+    return _counted(rows, "bad_period", "warning", detail)
 
 
 def _counted(rows: Any, check: str, severity: str, detail: str) -> list[Finding]:
@@ -124,17 +136,24 @@ def _unknown_option(inside: Any) -> list[Finding]:
     return _counted(rows, "unknown_purchase_option", "info", detail)
 
 
-def _unknown_types(inside: Any) -> list[Finding]:
-    looks = inside.filter(
-        inside.gpu_count.isnull()
-        & inside.gpu_hours.isnull()
-        & inside.instance_hours.notnull()
-        & inside.instance_type.re_search(GPU_LOOKS)
+def unknown_types(billing: Any) -> list[Finding]:
+    """One finding per machine type that looks like one with GPUs and has no shape, with its cost.
+
+    Of the whole bill: where no type is known there is no window of GPU-hours either.
+    """
+    looks = billing.filter(
+        billing.gpu_count.isnull()
+        & billing.gpu_hours.isnull()
+        & billing.instance_hours.notnull()
+        & billing.instance_type.re_search(GPU_LOOKS)
     )
     sums = looks.group_by(["source", "instance_type", "currency"]).aggregate(
         n=looks.count(), amount=looks.effective_cost.sum()
     )
-    detail = "looks like a GPU machine, but the shape table does not know it: no GPU-hours counted"
+    detail = (
+        "looks like a GPU machine, but no shape is known: its GPU-hours are not counted until a "
+        "price override states its gpu_model and gpus"
+    )
     return [
         Finding(
             "unknown_gpu_type", f"{row['source']}/{row['instance_type']}", "warning", detail,
@@ -200,8 +219,7 @@ def _two_accounts(inside: Any) -> list[Finding]:
 
 
 _BILL_CHECKS: tuple[Callable[[Any], list[Finding]], ...] = (
-    _outside_period, _unknown_currency, _unknown_option, _unknown_types, _blocks, _doubles,
-    _two_accounts,
+    _outside_period, _unknown_currency, _unknown_option, _blocks, _doubles, _two_accounts,
 )  # fmt: skip
 
 
@@ -239,8 +257,10 @@ def _measured(inside: Any, samples: Any) -> list[Finding]:
     measured = {row["cloud"]: int(row["hours"]) for row in seen}
     found = []
     for row in sorted(billed, key=lambda row: str(row["source"])):
+        if row["hours"] <= 0:
+            continue  # corrections took back all that was billed: there is nothing to compare
         hours = measured.get(row["source"], 0)
-        share = hours / row["hours"] if row["hours"] else 0.0
+        share = hours / row["hours"]
         severity = "warning" if 0 < share < MEASURED_SHARE else "info"
         detail = f"{hours} GPU-hours measured of {row['hours']:.2f} billed ({share:.1%})"
         if not hours:

@@ -23,6 +23,8 @@ BY = (
 )  # fmt: skip
 MONEY_SUMS = ("billed_cost", "effective_cost", "list_cost")
 HOUR_SUMS = ("instance_hours", "gpu_hours")
+# Two views of one bill: the same hours, and each a cost of its own.
+_VIEWS = ("actual", "amortized")
 _EXACT = f"decimal({PRECISION}, {SCALE})"
 
 
@@ -53,6 +55,36 @@ def totals(table: ibis.Table, by: Sequence[str]) -> pd.DataFrame:
     for name in HOUR_SUMS:
         columns[name] = [Decimal(0) if hours is None else hours for hours in columns[name]]
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+
+
+def doubled_datasets(table: ibis.Table, by: Sequence[str] = ()) -> list[str]:
+    """One sentence per source whose hours an answer by these columns counts twice, sorted.
+
+    Azure's actual and amortized views hold the same hours, and each a cost of its own. Totals sum
+    what the exports state, so only an answer by `dataset` or `delivery_id` tells them apart.
+    """
+    if {"dataset", "delivery_id"} & {name.strip() for name in by}:
+        return []
+    unit = ["source", "billing_account", "billing_period"]
+    pairs = (
+        table.filter(table.instance_hours.notnull() & table.dataset.isin(_VIEWS))
+        .group_by(unit)
+        .aggregate(views=ibis._.dataset.nunique())
+        .filter(ibis._.views == len(_VIEWS))
+    )
+    found = pairs.group_by("source").aggregate(
+        n=ibis._.count(), first=ibis._.billing_period.min(), last=ibis._.billing_period.max()
+    )
+    sentences = []
+    for source, count, first, last in zip(*found.to_pyarrow().to_pydict().values(), strict=True):
+        months = first if first == last else f"{first} to {last}"
+        plural = "" if count == 1 else "s"
+        sentences.append(
+            f"{source}: the actual and the amortized export of {count} bill{plural} ({months}) "
+            "are both loaded and hold the same hours: instance_hours and gpu_hours count them "
+            "twice here; add dataset to --by to tell them apart"
+        )
+    return sorted(sentences)
 
 
 def totals_json(frame: pd.DataFrame) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from data.shares import EXACT, split
 from planner.states import main_class
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from planner.scratch import Scratch
@@ -84,6 +86,8 @@ def charges(billing: Any, span: Span) -> Any:
         charge_type=known.charge_type,
         currency=known.currency,
         gpu_hours=known.gpu_hours,
+        quantity=known.usage_qty,
+        usage_unit=ibis.coalesce(known.usage_unit, ""),
         cost=known.effective_cost,
         is_gpu=known.gpu_hours.notnull(),
         tags=ibis.coalesce(known.tags, ""),
@@ -106,7 +110,7 @@ def usage(rows: Any) -> Any:
     return runs.filter(~nameless)
 
 
-def instances(rows: Any, tables: Scratch) -> pd.DataFrame:
+def instances(rows: Any, tables: Scratch, order: Sequence[str] = ()) -> pd.DataFrame:
     """Frame of the resources with GPU-hours: cloud, account, node_key and what they are."""
     gpu = rows.filter(rows.is_gpu)
     found = gpu.group_by(["cloud", "account", "node_key"]).aggregate(
@@ -116,13 +120,15 @@ def instances(rows: Any, tables: Scratch) -> pd.DataFrame:
         instance_type=gpu.instance_type.max(),
         gpu_model=gpu.gpu_model.max(),
         tags=gpu.tags.max(),
-        workload_class=main_class(gpu),
+        workload_class=main_class(gpu, order),
         managed=gpu.managed.any(),
     )
     return tables.fetch(found)
 
 
-def segments(rows: Any, nodes: Any, presence: Any, tables: Scratch) -> Any:
+def segments(
+    rows: Any, nodes: Any, presence: Any, tables: Scratch, order: Sequence[str] = ()
+) -> Any:
     """Table of one row per instance, hour and way of paying: exact GPU-hours and cost.
 
     `rows` come from `usage`, `nodes` maps (cloud, account, node_key) to node_id, `presence` holds
@@ -130,7 +136,8 @@ def segments(rows: Any, nodes: Any, presence: Any, tables: Scratch) -> Any:
     are spread: over the hours in which it was seen, as far as its GPUs could bill them, the rest
     evenly over the others; evenly where telemetry saw nothing. Cost without GPU-hours of its own
     (memory, disk, licences) goes with the largest way of paying of its hour and currency. A cost
-    is null where the export states none for a GPU row.
+    is null where the export states none for a GPU row. An hour from which corrections take more
+    than was billed holds 0 GPU-hours and its money; `taken_back` are the GPU-hours below 0.
     """
     keys = ["cloud", "account", "node_key"]
     named = rows.inner_join(nodes.select("node_id", *keys), keys)
@@ -142,10 +149,10 @@ def segments(rows: Any, nodes: Any, presence: Any, tables: Scratch) -> Any:
     parts = hourly.select(*columns)
     if tables.connection.execute(long.count()):
         parts = parts.union(_spread(long, presence, tables).select(*columns))
-    return _with_orphans(_grouped(parts))
+    return _not_below_zero(_with_orphans(_grouped(parts, order)))
 
 
-def _grouped(parts: Any) -> Any:
+def _grouped(parts: Any, order: Sequence[str]) -> Any:
     gpu = parts.is_gpu
     return parts.group_by(["node_id", "hour", *_WAY]).aggregate(
         gpu_hours=ibis.coalesce(parts.gpu_hours.sum(), 0).cast(EXACT),
@@ -154,7 +161,7 @@ def _grouped(parts: Any) -> Any:
         ),
         has_gpus=gpu.any(),
         estimated=parts.estimated.any(),
-        workload_class=main_class(parts, gpu),
+        workload_class=main_class(parts, order, gpu),
         **{name: parts[name].max(where=gpu) for name in _ATTRIBUTES},
     )
 
@@ -181,6 +188,15 @@ def _with_orphans(ways: Any) -> Any:
     in_use = ibis.window(group_by=["node_id", "hour"])
     kept = kept.mutate(used=kept.has_gpus.max().over(in_use))
     return kept.filter(kept.used).drop("place", "orphan", "gpus_here", "used", "has_gpus")
+
+
+def _not_below_zero(ways: Any) -> Any:
+    net = ways.gpu_hours.sum().over(ibis.window(group_by=["node_id", "hour"]))
+    zero = ibis.literal(0).cast(EXACT)
+    return ways.mutate(
+        gpu_hours=ibis.ifelse(net < 0, zero, ways.gpu_hours).cast(EXACT),
+        taken_back=ibis.ifelse(net < 0, ways.gpu_hours, zero).cast(EXACT),
+    )
 
 
 def _spread(long: Any, presence: Any, tables: Scratch) -> Any:

@@ -150,8 +150,12 @@ def findings(segments: Any, hours: Any, states: Any, nodes: Any, tables: Scratch
     unpriced = tables.fetch(
         free.group_by("cloud").aggregate(unpriced=free.gpu_hours.sum().cast("float64"))
     )
+    minus = segments.filter(segments.taken_back < 0).inner_join(cloud, "node_id")
+    negative = tables.fetch(
+        minus.group_by("cloud").aggregate(negative=(-minus.taken_back.sum()).cast("float64"))
+    )
     found = []
-    for frame in (summary, unpriced):
+    for frame in (summary, unpriced, negative):
         for row in records(frame):
             found += [
                 Finding(name, str(row["cloud"]), severity, detail, math.ceil(row[column]))
@@ -173,6 +177,11 @@ _FINDINGS = {
     "contradicting": (
         "contradicting_readings", "warning",
         "GPU-hours have readings that contradict each other; they count as unknown",
+    ),
+    "negative": (
+        "negative_hours", "warning",
+        "GPU-hours below 0 stand in hours from which corrections take more than was billed: such "
+        "an hour counts as 0 GPU-hours, with its money",
     ),
     "unpriced": (
         "no_price", "error",

@@ -14,6 +14,7 @@ from data.schema import COMMITMENTS, GPU_SHAPES
 from planner import billed_hours, fleet_frame, measured_hours, nodes, unused
 from planner import parts as divided
 from planner.billed_hours import Span
+from planner.gpu_counts import with_stated_gpus
 from planner.needed import with_needed
 from planner.observed import covered_hours
 from planner.scratch import scratch
@@ -46,8 +47,10 @@ _TEXTS = ("user", "team", "node", "pod", "mig_uuid", "workload_class")
 class Policy:
     """What the fleet is judged by.
 
-    `thresholds` by workload class (a class without an entry has the defaults), the machine
-    `shapes`, and the `rates` (measured_hours.RATE_COLUMNS) that price hours without a bill.
+    `thresholds` by workload class, in the order of the rules that give the classes (a class
+    without an entry has the defaults, and comes after those that have one), the machine `shapes`
+    with those that the user's own prices state (`catalogue.with_stated`), and the `rates`
+    (measured_hours.RATE_COLUMNS) that price hours without a bill.
     """
 
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
@@ -55,6 +58,11 @@ class Policy:
     rates: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=list(measured_hours.RATE_COLUMNS))
     )
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The classes in the order of their rules: where two match, the first one counts."""
+        return tuple(name for name in self.thresholds if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +91,21 @@ def build(
     owned = frames.empty(COMMITMENTS) if commitments is None else commitments
     span = Span(*(int(edge.timestamp()) // 3600 for edge in (window.start, window.end)))
     with scratch(billing.get_backend()) as tables:
-        single = billed_hours.without_doubles(billing, tables)
+        counted = with_stated_gpus(billing, policy.shapes)
+        single = billed_hours.without_doubles(counted, tables)
         rows = tables.keep(billed_hours.charges(single, span))
         known = _nodes(rows, utilization, policy, span, tables)
         uploaded = tables.upload(known.nodes, _NODE_TYPES)
         readings = tables.keep(_readings(utilization, known, _near(span, policy), tables))
-        segments = tables.keep(_segments(rows, readings, known, span, tables))
-        hours = divided.instance_hours(segments, tables)
+        segments = tables.keep(_within(_segments(rows, readings, known, policy, tables), span))
+        hours = divided.instance_hours(segments, tables, policy.order)
         states = tables.keep(_states(readings, hours, uploaded, policy, tables))
         shares = tables.keep(divided.parts(states, hours, tables))
         found = tables.fetch(divided.divide(segments, shares))
         charged = tables.keep(unused.gpu_commitments(rows, owned, policy.shapes))
         spare = _spare(charged, rows, span, tables)
         findings = fleet_frame.findings(segments, hours, states, uploaded, tables)
+        findings += unused.findings(charged, span, tables)
     frame = fleet_frame.fleet_frame(found, spare, known.nodes, policy.shapes, owned)
     covered = covered_hours(billing, utilization, window)
     return Fleet(frame, (*known.findings, *findings), covered)
@@ -110,16 +120,16 @@ def _near(span: Span, policy: Policy) -> Span:
 def _nodes(rows: Any, utilization: Any, policy: Policy, span: Span, tables: Scratch) -> Nodes:
     """The instances of the bill and of telemetry, those without a bill with their price."""
     used = billed_hours.usage(rows)
-    billed = billed_hours.instances(used, tables)
+    billed = billed_hours.instances(used, tables, policy.order)
     accounts = tables.fetch(rows.select("cloud", "account").distinct())
     pairs = {(cloud, account.lower()) for cloud, account in accounts.itertuples(index=False)}
-    known = nodes.match(billed, _seen(utilization, span, tables), pairs)
+    known = nodes.match(billed, _seen(utilization, span, policy.order, tables), pairs)
     typed, taken = measured_hours.with_types(known.nodes, policy.shapes, policy.rates)
     priced = measured_hours.price(typed, policy.rates)
     return replace(known, nodes=priced, findings=(*known.findings, *taken))
 
 
-def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
+def _seen(utilization: Any, span: Span, order: tuple[str, ...], tables: Scratch) -> pd.DataFrame:
     """Frame of the instances that telemetry saw in the span, and how many readings it gave."""
     hour = utilization.hour_start.epoch_seconds() // 3600
     inside = utilization.filter((hour >= span.first) & (hour < span.end))
@@ -132,7 +142,7 @@ def _seen(utilization: Any, span: Span, tables: Scratch) -> pd.DataFrame:
     counted = inside.group_by(by).aggregate(
         readings=inside.count(),
         gpus=inside.gpu_uuid.nunique(),
-        workload_class=main_class(inside),
+        workload_class=main_class(inside, order),
         **described,
     )
     frame = tables.fetch(counted)
@@ -156,29 +166,32 @@ def _readings(utilization: Any, known: Nodes, span: Span, tables: Scratch) -> An
     return joined.select(*plain, **texts)
 
 
-def _segments(rows: Any, readings: Any, known: Nodes, span: Span, tables: Scratch) -> Any:
-    """Billed and measured hours of the span in one table."""
+def _within(hours: Any, span: Span) -> Any:
+    return hours.filter((hours.hour >= span.first) & (hours.hour < span.end))
+
+
+def _segments(rows: Any, readings: Any, known: Nodes, policy: Policy, tables: Scratch) -> Any:
+    """Billed and measured hours in one table."""
     uploaded = tables.upload(known.nodes, _NODE_TYPES)
     presence = readings.select("node_id", "hour").distinct()
     used = billed_hours.usage(rows)
-    billed = billed_hours.segments(used, uploaded, presence, tables)
-    inside = (billed.hour >= span.first) & (billed.hour < span.end)
+    billed = billed_hours.segments(used, uploaded, presence, tables, policy.order)
     if known.nodes["is_billed"].all():
-        return billed.filter(inside)
-    alone = measured_hours.segments(readings, uploaded, tables)
+        return billed
+    alone = measured_hours.segments(readings, uploaded, tables, policy.order)
     missing = [name for name in billed.columns if name not in alone.columns]
     alone = alone.mutate(**{name: ibis.null("string") for name in missing})
     types = billed.schema()
-    alone = alone.select(**{name: alone[name].cast(types[name]) for name in billed.columns})
-    both = billed.union(alone)
-    return both.filter((both.hour >= span.first) & (both.hour < span.end))
+    return billed.union(
+        alone.select(**{name: alone[name].cast(types[name]) for name in billed.columns})
+    )
 
 
 def _states(readings: Any, hours: Any, uploaded: Any, policy: Policy, tables: Scratch) -> Any:
     """State and need of every measured GPU-hour, look-back included."""
-    resolved = divided.resolve_class(readings, hours, uploaded)
+    resolved = divided.resolve_class(readings, hours, uploaded, policy.order)
     thresholds = threshold_table(policy.thresholds, tables)
-    return with_needed(gpu_hour_states(resolved, thresholds))
+    return with_needed(gpu_hour_states(resolved, thresholds, policy.order))
 
 
 def _spare(charged: Any, rows: Any, span: Span, tables: Scratch) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from data.shares import EXACT, times
 from planner.states import main_class
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from decimal import Decimal
 
     from planner.scratch import Scratch
@@ -156,7 +157,7 @@ def price(nodes: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     return priced
 
 
-def segments(readings: Any, nodes: Any, tables: Scratch) -> Any:
+def segments(readings: Any, nodes: Any, tables: Scratch, order: Sequence[str] = ()) -> Any:
     """Table like `billed_hours.segments`, for nodes without a bill.
 
     In every hour in which any GPU of an instance reported, the instance has as many GPU-hours as
@@ -167,7 +168,7 @@ def segments(readings: Any, nodes: Any, tables: Scratch) -> Any:
     own = own.mutate(day=own.hour // 24)
     per_day = own.group_by(["node_id", "day"]).aggregate(gpus=own.gpu_uuid.nunique())
     hours = own.group_by(["node_id", "hour", "day", "rate"]).aggregate(
-        workload_class=main_class(own)
+        workload_class=main_class(own, order)
     )
     sized = tables.keep(hours.inner_join(per_day, ["node_id", "day"]))
     return sized.select(

@@ -72,7 +72,7 @@ def _moment(seconds: int) -> datetime:
 def observed_window(
     billing: Any, utilization: Any, as_of: date, history_days: int, whole_days: bool = True
 ) -> Window:
-    """The hours to work on: at most `history_days` before `as_of`, where there is data.
+    """The hours to work on: the newest `history_days` before `as_of` for which there is data.
 
     `whole_days` (for plans) takes whole UTC days only, and ends with the cloud whose bill ends
     first unless that one lags by more than MAX_LAG. Without it (for `idle`), or where there is no
@@ -85,14 +85,20 @@ def observed_window(
     ruling = [row for row in found if row.table == "billing" or row.cloud not in billed]
     if not ruling:
         return Window(last, last)
-    first = max(min(row.start for row in ruling), last - history_days * DAY)
-    newest = max(row.end for row in ruling)
+    oldest, newest = min(row.start for row in ruling), max(row.end for row in ruling)
+    first = max(oldest, _days_before(_ceil_day(newest), history_days))
     window = Window(first, newest) if newest > first else Window(last, last)
     if not whole_days:
         return window
     end = _floor_day(min(row.end for row in ruling if newest - row.end <= MAX_LAG))
-    start = max(_ceil_day(min(row.start for row in ruling)), end - history_days * DAY)
+    start = max(_ceil_day(oldest), _days_before(end, history_days))
     return Window(start, end) if end > start else window
+
+
+def _days_before(moment: datetime, days: int) -> datetime:
+    """The moment so many days earlier; the first there is where the calendar does not reach."""
+    first = datetime.min.replace(tzinfo=UTC)
+    return moment - days * DAY if (moment - first).days >= days else first
 
 
 def _floor_day(moment: datetime) -> datetime:
@@ -101,7 +107,8 @@ def _floor_day(moment: datetime) -> datetime:
 
 def _ceil_day(moment: datetime) -> datetime:
     floor = _floor_day(moment)
-    return floor if floor == moment else floor + DAY
+    is_last = floor.date() == date.max
+    return floor if floor == moment or is_last else floor + DAY
 
 
 def window_findings(extents: Iterable[Extent], window: Window, as_of: date) -> list[Finding]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from data.shares import EXACT, scaled, split
-from planner.states import UNCLASSIFIED, main_class
+from planner.states import earlier_class, main_class
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.scratch import Scratch
 
 _HOUR = ["node_id", "hour"]
@@ -23,7 +25,7 @@ _SLACK = 1e-3
 _STOPPABLE_OPTIONS = ("on_demand", "spot")
 
 
-def instance_hours(segments: Any, tables: Scratch) -> Any:
+def instance_hours(segments: Any, tables: Scratch, order: Sequence[str] = ()) -> Any:
     """Table of one row per (node_id, hour): billed GPU-hours, `gpus` billed, class.
 
     `gpus` are the GPUs that were there, whole machines even where a part of the hour was billed.
@@ -31,7 +33,7 @@ def instance_hours(segments: Any, tables: Scratch) -> Any:
     hours = segments.group_by(_HOUR).aggregate(
         billed=segments.gpu_hours.sum().cast("float64"),
         gpu_count=ibis.coalesce(segments.gpu_count.max(), 0),
-        workload_class=main_class(segments),
+        workload_class=main_class(segments, order),
     )
     each = ibis.greatest(hours.gpu_count, 1)
     machines = ibis.greatest((hours.billed / each - _SLACK).ceil(), 1)
@@ -109,15 +111,16 @@ def divide(segments: Any, shares: Any) -> Any:
     ).drop("share", "needed_share", "is_idle")
 
 
-def resolve_class(readings: Any, hours: Any, nodes: Any) -> Any:
-    """The readings with the class that counts: their own, else the bill's, else the instance's."""
+def resolve_class(readings: Any, hours: Any, nodes: Any, order: Sequence[str] = ()) -> Any:
+    """The readings with the class that counts: their own or the bill's, whose rule stands first.
+
+    In an hour without a bill, the class is the instance's instead of the bill's.
+    """
     bill = hours.select(*_HOUR, bill_class=hours.workload_class)
     joined = readings.left_join(bill, _HOUR).drop("node_id_right", "hour_right")
     usual = nodes.select("node_id", usual_class=nodes.workload_class)
     joined = joined.left_join(usual, "node_id").drop("node_id_right")
-    own = joined.workload_class.nullif("").nullif(UNCLASSIFIED)
+    billed = ibis.coalesce(joined.bill_class, joined.usual_class)
     return joined.mutate(
-        workload_class=ibis.coalesce(
-            own, joined.bill_class.nullif(UNCLASSIFIED), joined.usual_class, UNCLASSIFIED
-        )
+        workload_class=earlier_class(joined.workload_class.nullif(""), billed, order)
     ).drop("bill_class", "usual_class")

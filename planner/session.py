@@ -19,6 +19,7 @@ from planner.alert_rules import Rule, evaluate
 from planner.classes import assign
 from planner.config import load_config
 from planner.fleet_hours import Fleet, Policy, build
+from planner.gpu_counts import with_stated_gpus
 from planner.holdings import holdings
 from planner.idle import idle_document
 from planner.measured_hours import rates_from_offers
@@ -56,8 +57,9 @@ class Session:
     kept: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def billing(self) -> Any:
-        """The bill with its workload classes."""
-        return assign(self.store.table("billing"), self.settings.classes)
+        """The bill with its workload classes, and GPUs of types that the user's prices state."""
+        counted = with_stated_gpus(self.store.table("billing"), self.shapes())
+        return assign(counted, self.settings.classes)
 
     def utilization(self) -> Any:
         """Telemetry with the classes that its own columns give."""
@@ -70,6 +72,10 @@ class Session:
     def own_prices(self) -> pd.DataFrame:
         """Frame of PRICES: the user's own prices and discounts."""
         return self._kept_or_loaded("prices", PRICES)
+
+    def shapes(self) -> pd.DataFrame:
+        """Frame of GPU_SHAPES: the known machine types and those that the user's prices state."""
+        return catalogue.with_stated(catalogue.shapes(), self.own_prices())
 
     def _kept_or_loaded(self, name: str, declared: Table) -> pd.DataFrame:
         if name in self.kept:
@@ -138,7 +144,7 @@ def checked_prices(session: Session) -> pd.DataFrame:
     return prices.check(
         catalogue.price_book(),
         session.own_prices(),
-        catalogue.shapes(),
+        session.shapes(),
         session.as_of,
         session.settings.prices,
     )
@@ -157,10 +163,11 @@ def observe(session: Session, whole_days: bool = True) -> Observed:
             "load billing or utilization first, or name another --date"
         )
     offers, owned = checked_prices(session), session.commitments()
+    shapes = session.shapes()
     policy = Policy(
         thresholds=_thresholds(session.settings),
-        shapes=catalogue.shapes(),
-        rates=rates_from_offers(offers, catalogue.shapes()),
+        shapes=shapes,
+        rates=rates_from_offers(offers, shapes),
     )
     fleet = build(billing, utilization, policy, window, owned)
     return Observed(window, fleet, offers, owned, extents)
@@ -177,7 +184,7 @@ def night_inputs(session: Session) -> NightInputs:
         covered=seen.fleet.covered,
         fleet=seen.fleet.hours,
         offers=seen.offers,
-        shapes=catalogue.shapes(),
+        shapes=session.shapes(),
         commitments=seen.commitments,
         quality=findings(session, seen),
         settings=session.settings,
@@ -206,15 +213,16 @@ def findings(session: Session, seen: Observed) -> pd.DataFrame:
 def check_findings(session: Session) -> pd.DataFrame:
     """Frame of QUALITY of all that the store holds before the day.
 
-    Where there are no GPU-hours, what was found while loading may be the reason and is told.
+    Where there are no GPU-hours, what was found while loading, or machine types that nothing
+    describes, may be the reason and are told.
     """
     try:
         return findings(session, observe(session))
     except DataError as error:
-        loaded = session.store.quality()
-        if loaded.empty:
+        told = [quality.Finding(**row) for row in frames.records(session.store.quality())]
+        told += quality.unknown_types(session.billing())
+        if not told:
             raise
-        told = [quality.Finding(**row) for row in frames.records(loaded)]
         return quality.table(
             [*told, quality.Finding("no_gpu_hours", "all", "error", error.message)]
         )
@@ -362,7 +370,8 @@ def _history_notes(settings: Settings, seen: Observed) -> tuple[str, ...]:
     notes = []
     if hours < least:
         notes.append(
-            f"only {hours} hours of history, under the {least} that a commitment asks for: none is advised"
+            f"only {hours} hours of history: below {least} (min_history_days) no commitment is "
+            "advised"
         )
     missing = int((seen.window.end - seen.window.start) / HOUR) - hours
     if missing:

@@ -12,7 +12,7 @@ import ibis
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from planner.scratch import Scratch
     from planner.settings import Settings
@@ -57,6 +57,7 @@ _STATES = {
     _CONTRADICTING: ("unknown", "contradicting"),
     _BUSY: ("busy", ""),
 }
+_PLACE_DIGITS = 6
 # A kernel that runs u percent of the time cannot keep more than u percent of the multiprocessors
 # active; beyond this slack the two sensors disagree.
 _SM_SLACK = 0.1
@@ -92,12 +93,12 @@ def threshold_table(thresholds: Mapping[str, Thresholds], tables: Scratch) -> An
     return tables.upload(frame, types)
 
 
-def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
+def gpu_hour_states(readings: Any, thresholds: Any, order: Sequence[str] = ()) -> Any:
     """Table of one row per (node_id, hour, gpu_uuid): state, reason, class, team, user, node.
 
-    `readings` has the columns READINGS, texts not null, and `thresholds` comes from
-    `threshold_table`. Readings of one part of a GPU-hour that say different things make it
-    unknown (`contradicting`); the same reading twice counts once.
+    `readings` has the columns READINGS, texts not null, `thresholds` comes from `threshold_table`,
+    `order` names the classes in the order of their rules. Readings of one part of a GPU-hour that
+    say different things make it unknown (`contradicting`); the same reading twice counts once.
     """
     judged = _judge(_with_thresholds(readings, thresholds))
     part = ["node_id", "hour", "gpu_uuid", "pod", "mig_uuid"]
@@ -105,7 +106,7 @@ def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
     parts = judged.group_by(part).aggregate(
         verdicts=judged.verdict.nunique(where=speaking),
         verdict=judged.verdict.max(where=speaking),
-        workload_class=main_class(judged),
+        workload_class=main_class(judged, order),
         idle_after_minutes=judged.idle_after_minutes.max(),
         team=judged.team.max(),
         user=judged.user.max(),
@@ -121,7 +122,7 @@ def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
     )
     whole = parts.group_by(["node_id", "hour", "gpu_uuid"]).aggregate(
         verdict=parts.verdict.max(),
-        workload_class=main_class(parts),
+        workload_class=main_class(parts, order),
         idle_after_minutes=parts.idle_after_minutes.max(),
         team=parts.team.max(),
         user=parts.user.max(),
@@ -133,10 +134,28 @@ def gpu_hour_states(readings: Any, thresholds: Any) -> Any:
     ).drop("verdict")
 
 
-def main_class(rows: Any, where: Any = True) -> Any:
-    """The class of a group of rows: the last by name that a rule gave, else 'unclassified'."""
-    named = rows.workload_class.max(where=(rows.workload_class != UNCLASSIFIED) & where)
-    return ibis.coalesce(named, UNCLASSIFIED)
+def main_class(rows: Any, order: Sequence[str], where: Any = True) -> Any:
+    """The class of a group of rows: of those they have, the one whose rule stands first.
+
+    Classes that `order` lacks come after those it names, by name; 'unclassified' comes last.
+    """
+    placed = _with_place(rows.workload_class, order)
+    return ibis.coalesce(placed.min(where=where).substr(_PLACE_DIGITS), UNCLASSIFIED)
+
+
+def earlier_class(first: Any, second: Any, order: Sequence[str]) -> Any:
+    """Of two classes the one whose rule stands first; a missing one counts as 'unclassified'."""
+    both = (_with_place(ibis.coalesce(one, UNCLASSIFIED), order) for one in (first, second))
+    return ibis.least(*both).substr(_PLACE_DIGITS)
+
+
+def _with_place(name: Any, order: Sequence[str]) -> Any:
+    """The class behind the place of its rule, so that texts compare in the order of the rules."""
+    ruled = [one for one in dict.fromkeys(order) if one != UNCLASSIFIED]
+    places = {one: f"{place:0{_PLACE_DIGITS}d}" for place, one in enumerate(ruled)}
+    places[UNCLASSIFIED] = "9" * _PLACE_DIGITS
+    other = f"{len(ruled):0{_PLACE_DIGITS}d}"
+    return ibis.cases(*((name == one, place) for one, place in places.items()), else_=other) + name
 
 
 def _with_thresholds(readings: Any, thresholds: Any) -> Any:

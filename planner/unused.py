@@ -1,7 +1,8 @@
 """Paid capacity on which nothing ran: unused parts of commitments and capacity reservations.
 
-It is free capacity, told apart from instances by the id `commitment:ID`. It carries GPU-hours only
-where the export itself counts them.
+It is free capacity, told apart from instances by the id `commitment:ID`. It has its cost and no
+GPU-hours, so that the states of the fleet add up to what was billed; how many GPU-hours stood
+unused is a finding of its own, where the export states the hours.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
+from data.frames import records
+from data.quality import Finding
 from data.shares import EXACT, split
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ _GROUP = (
     "workload_class", "option", "commitment", "currency", "reason", "dataset", "delivery_id",
 )  # fmt: skip
 _DAY_SECONDS = 86_400
+# A unit of hours, with the hours of one: `Hrs`, `1 Hour`, `10 Hours`, `1/Hour`.
+_HOURS = r"(?i)^\s*([0-9]*)\s*/?\s*(?:hours?|hrs?|h)\s*$"
+# Google Cloud bills a machine in parts: the hours of a part are not those of a machine.
+_IN_PARTS = ("gcp",)
 
 
 def gpu_commitments(rows: Any, commitments: pd.DataFrame, shapes: pd.DataFrame) -> Any:
@@ -58,6 +65,46 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else None
 
 
+def findings(rows: Any, span: Span, tables: Scratch) -> list[Finding]:
+    """GPU-hours that stood unused, by commitment and machine type, with what they cost.
+
+    Counted are charges whose export states the unused hours of a machine type that is known.
+    """
+    block = rows.usage_unit.re_extract(_HOURS, 1).nullif("").try_cast("int64").fill_null(1)
+    stated = rows.filter(
+        (rows.charge_type == "usage")
+        & rows.usage_unit.re_search(_HOURS)
+        & rows.gpu_count.notnull()
+        & ~rows.cloud.isin(_IN_PARTS)
+        & (rows["first"] >= span.first)
+        & (rows["first"] < span.end)
+    ).mutate(hours=rows.quantity.cast("float64") * block * rows.gpu_count)
+    stated = stated.mutate(
+        id=ibis.cases(
+            (stated.commitment != "", stated.commitment),
+            (stated.reservation != "", stated.reservation),
+            else_=stated.resource,
+        )
+    )
+    sums = stated.group_by(["cloud", "id", "instance_type", "currency"]).aggregate(
+        hours=stated.hours.sum(), cost=stated.cost.sum()
+    )
+    return [
+        Finding(
+            "unused_capacity",
+            f"{row['cloud']}/{row['id']}",
+            "info",
+            f"{row['hours']:,.2f} GPU-hours of {row['instance_type']} were paid for and nothing "
+            "ran on them: idle dollars, and in no count of billed GPU-hours",
+            round(row["hours"]),
+            row["cost"],
+            row["currency"],
+        )
+        for row in records(tables.fetch(sums))
+        if (row["hours"] or 0) > 0
+    ]
+
+
 def unused_hours(rows: Any, span: Span, ends: dict[str, int], tables: Scratch) -> Any:
     """Table of the unused charges brought to hours, exact, one row per commitment and hour.
 
@@ -79,7 +126,7 @@ def unused_hours(rows: Any, span: Span, ends: dict[str, int], tables: Scratch) -
     both = short.union(divided.select(*short.columns))
     both = both.filter((both.hour >= span.first) & (both.hour < span.end))
     return both.group_by(list(_GROUP)).aggregate(
-        gpu_hours=both.gpu_hours.sum().cast(EXACT),
+        gpu_hours=ibis.greatest(both.gpu_hours.sum(), 0).cast(EXACT),
         cost=both.cost.sum().cast(EXACT),
         gpu_count=both.gpu_count.max(),
         managed=both.managed.any(),

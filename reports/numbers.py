@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ def rounded(value: Decimal) -> Decimal:
     return _places(value, 0) if abs(cents) >= WHOLE_FROM else cents
 
 
+def to_cents(value: Decimal) -> Decimal:
+    """The amount rounded to the cent."""
+    return _places(value, 2)
+
+
 def amount(value: Decimal | None, currency: str = "USD") -> str:
     """Money for people, with its currency; a dash where there is none.
 
@@ -47,7 +53,19 @@ def amount(value: Decimal | None, currency: str = "USD") -> str:
         return NOTHING
     shown = rounded(value)
     digits = "0" if shown == 0 else f"{abs(shown):,}"
-    sign = "-" if shown < 0 else ""
+    return _with_currency(digits, "-" if shown < 0 else "", currency)
+
+
+def signed(written: str) -> str:
+    """A written amount as a change: a plus where it has no minus.
+
+    >>> signed(amount(Decimal(120))), signed("-$1,234"), signed("EUR 5.00")
+    ('+$120', '-$1,234', 'EUR +5.00')
+    """
+    return written if "-" in written else re.sub(r"(?=[$\d])", "+", written, count=1)
+
+
+def _with_currency(digits: str, sign: str, currency: str) -> str:
     if currency == "USD":
         return f"{sign}${digits}"
     if currency == "unknown":
@@ -58,11 +76,11 @@ def amount(value: Decimal | None, currency: str = "USD") -> str:
 def cents(value: Decimal, currency: str = "USD") -> str:
     """Money to the cent, where a reader may want to compute with it.
 
-    >>> cents(Decimal("1234567.5")), cents(Decimal("99.994"), "EUR")
-    ('$1,234,567.50', 'EUR 99.99')
+    >>> cents(Decimal("1234567.5")), cents(Decimal("99.994"), "EUR"), cents(Decimal(-1))
+    ('$1,234,567.50', 'EUR 99.99', '-$1.00')
     """
-    digits = f"{_places(value, 2):,f}"
-    return f"${digits}" if currency == "USD" else f"{currency} {digits}"
+    shown = to_cents(value)
+    return _with_currency(f"{abs(shown):,f}", "-" if shown < 0 else "", currency)
 
 
 def plain_amount(value: float) -> str:
@@ -118,6 +136,16 @@ def quantity(value: Decimal | float | None) -> str:
     written = f"{shown:,f}"
     written = written.rstrip("0").rstrip(".") if "." in written else written
     return "0" if written == "-0" else written
+
+
+def gpu_hours(value: Decimal | float | None) -> str:
+    """GPU-hours with their unit.
+
+    >>> gpu_hours(Decimal(57600)), gpu_hours(1.0), gpu_hours(0)
+    ('57,600 GPU-hours', '1 GPU-hour', '0 GPU-hours')
+    """
+    shown = quantity(value)
+    return f"{shown} GPU-hour" if shown == "1" else f"{shown} GPU-hours"
 
 
 def share(part: Decimal | float | None, whole: Decimal | float = 1) -> str:

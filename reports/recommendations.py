@@ -12,13 +12,13 @@ import jinja2
 
 from data.frames import records
 from data.names import short_name
-from reports import numbers
+from reports import answer, numbers
 from reports.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from data.plan import ClassRow, Plan, RejectedPrice, Summary
+    from data.plan import ClassRow, IdleFigures, Plan, RejectedPrice, Summary
 
 __all__ = ["Tables", "report_markdown"]
 
@@ -26,6 +26,8 @@ MOST_ROWS = 50
 MOST_IDLE_ROWS = 10
 # Above this the rejected prices are counted by reason, and each stands in the appendix.
 MOST_PRICES = 40
+# How the reason of a price begins in whose place another one serves, as planner/prices.py has it.
+SUPERSEDED = "superseded:"
 
 _SEVERITIES = ("error", "warning", "info")
 _MARKDOWN = re.compile(r"([\\`|*\[\]~])|(?<!\w)_|_(?!\w)")
@@ -39,6 +41,12 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
     text = _environment().get_template("report.md.j2").render(
         plan=plan,
         summary=summary,
+        idle_figures=[_idle_entry(summary, entry) for entry in answer.by_currency(summary)],
+        steps=answer.bill_steps(summary.bill),
+        steps_add_up=answer.adds_up(summary.bill),
+        foreign=answer.foreign(summary),
+        is_short_history=answer.is_short_history(summary),
+        year=answer.year_of(summary.solve, summary) if summary.solve else None,
         moves=summary.moves,
         recommendations=recommendations[:MOST_ROWS],
         more=_more(recommendations),
@@ -89,6 +97,7 @@ def _environment() -> jinja2.Environment:
         "saves": numbers.savings,
         "sentence": numbers.sentence,
         "quantity": numbers.quantity,
+        "gpu_hours": numbers.gpu_hours,
         "share": numbers.share,
         "gap": numbers.gap,
         "moment": numbers.moment,
@@ -154,10 +163,28 @@ def _totals(recommendations: list[dict[str, Any]], summary: Summary) -> list[dic
     return totals
 
 
+def _idle_entry(summary: Summary, entry: IdleFigures) -> dict[str, Any]:
+    """One currency's idle figures, and whether what is unknown is the finding instead."""
+    return {
+        "figures": entry,
+        "unknown_hours": answer.unknown_hours(summary, entry.currency),
+        "mostly_unknown": answer.mostly_unknown(summary, entry),
+    }
+
+
 def _mix(summary: Summary) -> dict[str, Any]:
+    """The mix, its total, and what the plan costs beside it."""
     costs = [row.cost_per_month for row in summary.mix]
     total = sum(costs, Decimal(0))
-    return {"rows": summary.mix, "total": total, "adds_up": numbers.adds_up(costs, total)}
+    beside = summary.bill.plan_per_month - total
+    return {
+        "rows": summary.mix,
+        "total": total,
+        "beside": beside,
+        "has_spot": any(row.purchase_option == "spot" for row in summary.mix),
+        "adds_up": numbers.adds_up(costs, total)
+        and numbers.adds_up([total, beside], summary.bill.plan_per_month),
+    }
 
 
 def _dearest_idle(tables: Tables) -> list[dict[str, Any]]:
@@ -188,11 +215,16 @@ def _findings(tables: Tables) -> list[dict[str, Any]]:
 
 
 def _prices(rejected: Iterable[RejectedPrice]) -> dict[str, Any]:
-    """The rejected prices: each row, and their number by status and reason, most first."""
-    listed = list(rejected)
+    """The rejected prices: each row, and their number by status and reason, most first.
+
+    Those that another price stands in for are only counted: nothing is wrong with them.
+    """
+    every = list(rejected)
+    listed = [price for price in every if not price.reason.startswith(SUPERSEDED)]
     counts = Counter((price.status, price.reason) for price in listed)
     return {
         "rows": listed,
+        "superseded": len(every) - len(listed),
         "grouped": len(listed) > MOST_PRICES,
         "reasons": sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])),
     }

@@ -326,7 +326,7 @@ def test_a_folder_that_is_no_night_cannot_be_rendered(tmp_path):
 
 def test_a_night_that_lacks_a_table_cannot_be_rendered_and_says_which(store, tmp_path):
     out = tmp_path / "out"
-    assert call("plan", "--store", store, "--out", out, "--date", DAY).code == 0
+    assert call("plan", "--store", store, "--out", out, "--date", DAY).code == 4  # a short history
     (out / DAY / "idle.csv").unlink()
     answer = call("report", out / DAY, "--json")
     assert (answer.code, answer.error["kind"]) == (1, "data")
@@ -393,7 +393,7 @@ def test_utilization_alone_is_priced_from_the_book_and_says_so(fleet, tmp_path):
 
 def test_billing_alone_says_what_that_hides(fleet, tmp_path):
     answer, folder = night(fleet, ["aws", "gcp", "azure"], tmp_path)
-    assert answer.code == 0
+    assert answer.code == 4  # a day of history is little
     assert "hides idle" in answer.out
     assert "There is no utilization data" in (folder / "report.md").read_text()
     summary = json.loads((folder / "plan.json").read_text())["summary"]

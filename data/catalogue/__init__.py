@@ -9,6 +9,9 @@ from data.catalogue.readers import (
     region_aliases,
     region_of,
     shapes,
+    with_stated,
 )
 
-__all__ = ["alias_key", "gpu_family", "price_book", "region_aliases", "region_of", "shapes"]
+__all__ = [
+    "alias_key", "gpu_family", "price_book", "region_aliases", "region_of", "shapes", "with_stated",
+]  # fmt: skip

@@ -24,6 +24,46 @@ def shapes() -> pd.DataFrame:
     return _shapes().copy()
 
 
+def with_stated(known: pd.DataFrame, prices: pd.DataFrame) -> pd.DataFrame:
+    """Frame of GPU_SHAPES: the known types, and those that only the user's prices describe.
+
+    `prices` is a frame of PRICES: an absolute row that names the GPUs of a type states its shape.
+    What the rows of a type do not say stays missing, links between GPUs count as none. A type
+    that is known stays as it is; one whose rows contradict each other stays unknown.
+    """
+    stated = prices[prices["discount_share"].isna()]
+    stated = stated.dropna(subset=["instance_type", "gpu_model", "gpus"])
+    types = set(known["cloud"] + "|" + known["instance_type"].str.lower())
+    rows = []
+    for (cloud, kind), group in stated.groupby(
+        [stated["provider"].str.lower(), stated["instance_type"].str.lower()]
+    ):
+        said = group["gpus"].astype(str) + " " + group["gpu_model"].map(gpu_family)
+        if said.nunique() == 1 and f"{cloud}|{kind}" not in types:
+            rows.append(_stated_shape(str(cloud), group))
+    if not rows:
+        return known.copy()
+    return pd.concat([known, conform(pd.DataFrame(rows), GPU_SHAPES)], ignore_index=True)
+
+
+def _stated_shape(cloud: str, rows: pd.DataFrame) -> dict[str, object]:
+    """The shape that the price rows of one type state, the first statement of each fact."""
+    first = rows.bfill().iloc[0]
+    options = rows["purchase_option"].dropna().str.replace(r"_\dy$", "", regex=True)
+    return {
+        **{name: first[name] for name in ("instance_type", "gpu_model", "gpus")},
+        **{name: first[name] for name in ("gpu_memory_gib", "vcpus", "memory_gib")},
+        "cloud": cloud,
+        "family": first["instance_type"],
+        "gpu_family": gpu_family(str(first["gpu_model"])),
+        "interconnect": "none",
+        "orderable_as": ";".join(sorted(set(options))),
+        "managed_service": False,
+        "source": first["source"] if pd.notna(first["source"]) else "price overrides",
+        "as_of": rows["as_of"].max(),
+    }
+
+
 def price_book() -> pd.DataFrame:
     """Frame of PRICE_BOOK as shipped, unchecked; `planner.prices.check` says what is used."""
     return _price_book().copy()

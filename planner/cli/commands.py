@@ -57,14 +57,16 @@ def load(options: argparse.Namespace) -> Answer:
 
 def totals(options: argparse.Namespace) -> Answer:
     """Money and hours in the store."""
+    from data.totals import doubled_datasets, totals_json
     from data.totals import totals as sums
-    from data.totals import totals_json
     from planner.classes import assign
 
     session = _session(options)
     billing = session.store.table("billing")
     if "workload_class" in options.by:
         billing = assign(billing, session.settings.classes)
+    for sentence in doubled_datasets(billing, options.by):
+        log.warning("note: %s", sentence)
     document = totals_json(sums(billing, options.by))
     return _rows_answer(document)
 
@@ -77,21 +79,12 @@ def check(options: argparse.Namespace) -> Answer:
 
 
 def idle(options: argparse.Namespace) -> Answer:
-    """Hours and dollars by state, and alerts."""
+    """Hours and dollars by state, patterns, and alerts."""
     from planner.session import idle_answer
+    from reports.terminal import idle_text
 
     document = idle_answer(_session(options), options.by)
-    text = _table(document["rows"], list(document["rows"][0]) if document["rows"] else [])
-    lines = [text]
-    for name in (
-        "idle_cost_per_year", "stoppable_cost_per_month", "committed_idle_cost_per_month",
-        "partly_busy_idle_cost_per_month", "unknown_cost_per_month",
-    ):  # fmt: skip
-        amounts = ", ".join(f"{code} {text}" for code, text in document.get(name, {}).items())
-        lines.append(f"{name.replace('_', ' ')}: {amounts or '-'}")
-    for alert in document["alerts"]:
-        lines.append(f"alert {alert['rule']} {alert['state']}: {alert['scope']}")
-    return Answer("\n".join(lines), document)
+    return Answer(idle_text(document), document)
 
 
 def plan(options: argparse.Namespace) -> Answer:

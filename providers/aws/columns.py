@@ -99,7 +99,7 @@ def check_columns(columns: Sequence[str]) -> None:
     """Nothing, if the report can be read; else DataError with every missing column."""
     missing = [_NAMES[ours][0] for ours in REQUIRED if not found(columns, ours)]
     if missing:
-        message = f"Cost and Usage Report: required columns are missing: {', '.join(missing)}"
+        message = "Cost and Usage Report: required columns are missing"
         problems = [Problem(name, "missing column", "export the report again") for name in missing]
         raise DataError(message, problems)
 

@@ -57,7 +57,7 @@ def require(columns: Sequence[str], wanted: Mapping[str, Sequence[str]], layout:
     """
     missing = [name for name, aliases in wanted.items() if not lookup(columns, name, *aliases)]
     if missing:
-        message = f"{layout}: required columns are missing: {', '.join(missing)}"
+        message = f"{layout}: required columns are missing"
         remedy = "export the column, or name the layout with --dataset"
         raise DataError(message, [Problem(name, "missing column", remedy) for name in missing])
 

@@ -6,6 +6,9 @@ of the delivery's own expression are found again, and every cell that fails one 
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ibis.expr.operations as ops
@@ -13,13 +16,17 @@ import ibis.expr.operations as ops
 from data.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _MOST_SHOWN = 10
 _REMEDY = {
     "decimal": "an amount must be a finite number of at most 12 integer digits",
     "timestamp": "a time must be an ISO 8601 date and time",
 }
+_TOO_LARGE = "a product with it has more than 12 integer digits"
+# Amounts that a product may have made too large, from the surely wrong to the odd.
+_LARGE = (5e10, 1e9, 1e6)
+_OF_ROW = re.compile(r"row (\d+)")
 
 
 def cell_faults(connection: Any, rows: Any) -> list[Problem]:
@@ -31,7 +38,7 @@ def cell_faults(connection: Any, rows: Any) -> list[Problem]:
         records = connection.to_pyarrow(found.limit(_MOST_SHOWN)).to_pylist()
         name = _columns(value)
         for record in records:
-            what = f"{record['cell']!r} is no {_word(kind)}"
+            what = f"{record['cell']!r} {_fault(str(record['cell']), kind)}"
             remedy = _REMEDY.get(_family(kind), "")
             problems.append(Problem(f"row {record['row']}, column {name}", what, remedy))
         if len(records) == _MOST_SHOWN:
@@ -42,13 +49,50 @@ def cell_faults(connection: Any, rows: Any) -> list[Problem]:
 def cell_error(connection: Any, rows: Any, error: Exception) -> DataError:
     """The engine's conversion error as ours, with every bad cell named."""
     problems = cell_faults(connection, rows)
-    if not problems:
-        first = str(error).splitlines()[0]
-        return DataError(f"a cell cannot be read: {first}")
-    one = problems[0]
-    rest = len(problems) - 1
-    more = f" (and {rest} more)" if rest else ""
-    return DataError(f"cells that cannot be read: {one.where}: {one.what}{more}", problems)
+    if problems:
+        return DataError("cells cannot be read", problems)
+    if "overflow" in str(error).lower():
+        return DataError("amounts are too large", large_cells(connection, rows))
+    return DataError(f"a cell cannot be read: {str(error).splitlines()[0]}")
+
+
+def large_cells(connection: Any, rows: Any) -> list[Problem]:
+    """One problem per cell so large that a product with it overflows, a few per column."""
+    casts = [one for one in _strict_casts(rows) if _family(one[2]) == "decimal"]
+    for least in _LARGE:
+        problems: list[Problem] = []
+        for relation, value, _ in casts:
+            bad = relation.filter(value.try_cast("float64").abs() >= least)
+            found = bad.select(row=bad.source_row_no, cell=value).order_by("row")
+            for record in connection.to_pyarrow(found.limit(_MOST_SHOWN)).to_pylist():
+                where = f"row {record['row']}, column {_columns(value)}"
+                problems.append(Problem(where, f"{record['cell']!r} is too large", _TOO_LARGE))
+        if problems:
+            return sorted(set(problems))
+    return []
+
+
+def is_of_row(problem: Problem) -> bool:
+    """Whether the problem names a row of a delivery, counted over all of its files."""
+    return _OF_ROW.match(problem.where) is not None
+
+
+def in_file(problem: Problem, parts: Sequence[tuple[str, int]]) -> Problem:
+    """The problem with its row counted within its file; `parts` are file names and their rows.
+
+    >>> in_file(Problem("row 5, column x", "bad"), [("a.csv", 3), ("b.csv", 4)]).where
+    'b.csv row 2, column x'
+    """
+    match = _OF_ROW.match(problem.where)
+    if match is None:
+        return problem
+    row = int(match[1])
+    for name, rows in parts:
+        if row <= rows:
+            rest = problem.where[match.end() :]
+            return replace(problem, where=f"{name} row {row}{rest}")
+        row -= rows
+    return problem
 
 
 def _strict_casts(rows: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -75,5 +119,11 @@ def _family(kind: Any) -> str:
     return str(kind).split("(", 1)[0]
 
 
-def _word(kind: Any) -> str:
-    return {"decimal": "number", "timestamp": "time"}.get(_family(kind), str(kind))
+def _fault(cell: str, kind: Any) -> str:
+    if _family(kind) == "timestamp":
+        return "is no time"
+    try:
+        is_number = math.isfinite(float(cell))
+    except ValueError:
+        is_number = False
+    return "is too large" if is_number else "is no number"

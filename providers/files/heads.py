@@ -58,7 +58,7 @@ class Head:
 def read_parts(path: Path, work: Path) -> list[Path]:
     """The readable files of a path: itself, or the members of a zip, unpacked into `work`."""
     if path.stat().st_size == 0:
-        raise DataError(f"{path.name} is empty", [Problem(str(path), "empty file")])
+        raise DataError(f"{path.name} is empty: export it again")
     if not zipfile.is_zipfile(path) or path.suffix.lower() == ".parquet":
         return [path]
     parts = []
@@ -89,7 +89,7 @@ def head_of(connection: Any, path: Path, work: Path, *, clean: bool = False) -> 
     with path.open("rb") as file:
         magic = file.read(4)
     if not magic:
-        raise DataError(f"{path.name} is empty", [Problem(str(path), "empty file")])
+        raise DataError(f"{path.name} is empty: export it again")
     if magic == b"PAR1":
         rows = run(connection, f"DESCRIBE SELECT * FROM read_parquet({path_list([path])})")
         names = [row[0] for row in rows]
@@ -98,7 +98,7 @@ def head_of(connection: Any, path: Path, work: Path, *, clean: bool = False) -> 
     start = _start_of(path)
     text = start.lstrip(_BOM_BYTES).lstrip()
     if not text:
-        raise DataError(f"{path.name} is empty", [Problem(str(path), "nothing but blanks")])
+        raise DataError(f"{path.name} is empty: it holds nothing but blanks")
     if text[:1] in (b"{", b"["):
         return _json_head(path, compression, text, connection)
     return _csv_head(path, compression, start, work if clean or _needs_cleaning(start) else None)
@@ -109,8 +109,8 @@ def _start_of(path: Path) -> bytes:
         with opened(path) as file:
             return file.read(_PEEK)
     except (EOFError, OSError, zlib.error) as error:
-        problem = Problem(str(path), f"truncated or broken gzip: {error}", "fetch it again")
-        raise DataError(f"{path.name} is a truncated or broken gzip file", [problem]) from error
+        told = f"{path.name} is a truncated or broken gzip file: {error}; fetch it again"
+        raise DataError(told) from error
 
 
 def opened(path: Path) -> IO[bytes]:

@@ -23,7 +23,7 @@ from providers.contract import DeliveryContext
 from providers.files import staged as contents
 from providers.files import tables
 from providers.files.deliveries import Delivery, deliveries_in
-from providers.files.faults import cell_error
+from providers.files.faults import cell_error, in_file, is_of_row
 from providers.files.finish import Lineage, finish
 from providers.files.heads import Head, head_of, read_parts
 from providers.files.raw import read_heads, sanitised
@@ -181,7 +181,7 @@ def _reason(error: LoadfactorError) -> str:
     shown = [str(problem) for problem in error.problems[:_MOST_PROBLEMS]]
     if len(error.problems) > _MOST_PROBLEMS:
         shown.append(f"and {len(error.problems) - _MOST_PROBLEMS} more")
-    return "; ".join([error.message, *shown])
+    return ": ".join([error.message, "; ".join(shown)] if shown else [error.message])
 
 
 def _stage(job: _Job) -> StagedDelivery:
@@ -212,7 +212,19 @@ def _stage_once(job: _Job, *, clean: bool) -> StagedDelivery:
         raw, _ = read_heads(job.connection, heads)
         arrived = tables.Arrived(job.delivery.shown, digest, raw, job.connection)
         return tables.stage(arrived, layout.dataset, job.folder)
-    return _stage_billing(job, layout, heads, digest)
+    try:
+        return _stage_billing(job, layout, heads, digest)
+    except DataError as error:
+        raise _with_files(error, job, heads) from error
+
+
+def _with_files(error: DataError, job: _Job, heads: Sequence[Head]) -> DataError:
+    """The error with its rows counted within their file, where the delivery has several."""
+    if len(heads) == 1 or not any(is_of_row(problem) for problem in error.problems):
+        return error
+    counts = [read_heads(job.connection, [head])[0].count().to_pyarrow().as_py() for head in heads]
+    parts = [(head.path.name, rows) for head, rows in zip(heads, counts, strict=True)]
+    return DataError(error.message, [in_file(problem, parts) for problem in error.problems])
 
 
 def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str) -> StagedDelivery:
@@ -227,7 +239,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
     target = job.folder / f"{_BILLING}.parquet"
     _write(job.connection, rows, target, normalised.rows)
     found = contents.look_into(job.connection, target, job.delivery.shown)
-    _check_rows(manifest, found.rows, job.delivery.shown)
+    _check_rows(manifest, found.rows)
     warnings, quality = _findings(job, normalised, found, target)
     return StagedDelivery(
         path=job.delivery.shown,
@@ -284,9 +296,9 @@ def _write(connection: Any, rows: Any, target: Path, typed: Any) -> None:
         raise cell_error(connection, typed, error) from error
 
 
-def _check_rows(manifest: Manifest | None, rows: int, shown: str) -> None:
+def _check_rows(manifest: Manifest | None, rows: int) -> None:
     if rows == 0:
-        raise DataError("it has a header and no rows", [Problem(shown, "no rows")])
+        raise DataError("it has a header and no rows: export it again")
     if manifest is None:
         return
     stated = [part.rows for part in manifest.parts]

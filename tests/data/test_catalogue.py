@@ -8,7 +8,7 @@ import pytest
 
 from data import catalogue
 from data.frames import conform
-from data.schema import GPU_SHAPES, PRICE_BOOK
+from data.schema import GPU_SHAPES, PRICE_BOOK, PRICES
 
 FACTS = Path(__file__).parents[2].parent / "shared" / "facts"
 
@@ -144,3 +144,42 @@ def test_every_region_of_the_price_book_is_known() -> None:
 def test_no_alias_means_two_regions() -> None:
     frame = catalogue.region_aliases()
     assert not frame.duplicated(["cloud", "alias"]).any()
+
+
+def own_prices(*rows):
+    plain = {
+        "unit": "u", "export_id": "p", "provider": "fluidstack", "instance_type": "p9h100",
+        "gpu_model": "H100-SXM5-80GB", "gpus": 8, "purchase_option": "on_demand", "source": "quote",
+        "as_of": "2026-11-01",
+    }  # fmt: skip
+    full = [{**plain, "source_row_no": n, **row} for n, row in enumerate(rows, start=1)]
+    return conform(pd.DataFrame(full), PRICES)
+
+
+def stated(*rows):
+    """The shapes beyond the shipped ones that the price rows state."""
+    known = catalogue.shapes()
+    found = catalogue.with_stated(known, own_prices(*rows))
+    assert found.head(len(known)).equals(known)
+    return found.iloc[len(known) :]
+
+
+def test_prices_that_name_the_gpus_of_an_unknown_type_state_its_shape():
+    found = stated({}, {"purchase_option": "reserved_1y", "vcpus": 192, "as_of": "2026-11-09"})
+    row = found.iloc[0]
+    assert len(found) == 1
+    assert (row["cloud"], row["instance_type"], row["family"]) == ("fluidstack", "p9h100", "p9h100")
+    assert (row["gpu_family"], row["gpus"], row["vcpus"]) == ("H100", 8, 192)
+    assert (row["interconnect"], row["source"]) == ("none", "quote")
+    assert row["orderable_as"] == "on_demand;reserved"
+    assert row["as_of"] == pd.Timestamp("2026-11-09", tz="UTC")
+    assert pd.isna(row["gpu_memory_gib"])  # not stated, and never 0
+
+
+def test_no_shape_is_guessed_and_none_that_is_known_is_changed():
+    assert not len(stated({"gpus": None}))
+    assert not len(stated({"discount_share": 0.1}))
+    assert not len(stated({}, {"gpus": 4}))  # which of the two?
+    assert not len(stated({}, {"gpu_model": "A100-SXM4-80GB"}))
+    assert not len(stated({"provider": "aws", "instance_type": "P5.48xlarge", "gpus": 4}))
+    assert len(stated({}, {"gpus": 4, "instance_type": "p4h100"})) == 2

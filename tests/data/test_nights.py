@@ -106,5 +106,5 @@ def test_an_output_folder_that_cannot_be_made_is_known_before_the_work(tmp_path:
     (tmp_path / "out").write_text("a file, not a folder")
     with pytest.raises(StoreError, match="cannot write to the output folder"):
         nights.prepare(tmp_path / "out")
-    nights.prepare(tmp_path / "other")
-    assert list((tmp_path / "other").iterdir()) == []
+    nights.prepare(tmp_path / "other" / "deeper")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal as D
 
+import pytest
+
 from data import quality
 from data.quality import Finding
 from tests import fleet as t
@@ -100,3 +102,24 @@ def test_the_table_has_the_worst_first_and_equal_findings_once():
     frame = quality.table(rows)
     assert frame["check"].tolist() == ["z", "a", "b"]
     assert not len(quality.table([]))
+
+
+def test_a_period_that_ends_before_it_starts_is_told():
+    bad = t.charge("i-2", start=5, period_end=t.hour(3), effective_cost=D(7))
+    told = found([t.charge(), bad])["bad_period"]
+    assert (told.severity, told.count, told.amount) == ("warning", 1, 7)
+    assert "bad_period" not in found([t.charge(), t.charge(period_end=t.hour(0))])
+
+
+@pytest.mark.parametrize(
+    "machine", ["p9h100", "gpu_8x_h100_sxm5", "Standard_ND96is_X_v9", "g9-standard-8", "mi300x-8"]
+)
+def test_a_type_that_names_gpus_and_has_no_shape_is_told_of_the_whole_bill(machine):
+    row = t.charge(start=99, instance_type=machine, gpus=0, gpu_count=None, gpu_model=None)
+    told = found([t.charge(), row], hours=1)["unknown_gpu_type"]
+    assert (told.scope, told.count, told.amount) == (f"aws/{machine}", 1, D("98.32"))
+
+
+def test_a_bill_of_corrections_alone_is_not_compared_with_telemetry():
+    rows = [t.charge(), t.charge(gpu_hours=D(-25), is_correction=True)]
+    assert "billed_against_measured" not in found(rows, t.node_readings())

@@ -11,7 +11,7 @@ import pytest
 
 from data.errors import DataError, UsageError
 from data.store import Store, UnitFacts
-from data.totals import BY, totals, totals_json
+from data.totals import BY, doubled_datasets, totals, totals_json
 from tests.staged import Charges, arrow_table
 
 CHARGES = Charges(("1",))
@@ -139,3 +139,17 @@ def test_the_sums_of_the_parts_are_the_sum_of_the_whole(tmp_path):
     parts = [Decimal(row["effective_cost"]) for row in rows_by(store, "region")]
     assert len(parts) == 4
     assert sum(parts) == sum(costs) == Decimal(rows_by(store)[0]["effective_cost"])
+
+
+def test_two_views_of_one_bill_are_told_where_an_answer_adds_their_hours(tmp_path):
+    view = {"source": "azure", "instance_hours": Decimal(24), "billing_period": "2026-10"}
+    actual, amortized = view | {"dataset": "actual"}, view | {"dataset": "amortized"}
+    table = store_of(tmp_path, actual, amortized).table("billing")
+    (told,) = doubled_datasets(table, ["gpu_model"])
+    assert told.startswith("azure: the actual and the amortized export of 1 bill (2026-10) are")
+    assert "--by" in told
+    assert doubled_datasets(table, ["gpu_model", "dataset"]) == []
+    other = amortized | {"billing_period": "2026-11"}
+    assert doubled_datasets(store_of(tmp_path / "b", actual, other).table("billing")) == []
+    bare = amortized | {"instance_hours": None}
+    assert doubled_datasets(store_of(tmp_path / "c", actual, bare).table("billing")) == []

@@ -5,12 +5,16 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal as D
 
+import ibis
 import pandas as pd
 import pytest
 
-from data import money
-from planner.fleet_hours import Policy
+from data import catalogue, frames, money
+from data.schema import PRICES
+from planner.fleet_hours import Policy, build
+from planner.gpu_counts import with_stated_gpus
 from planner.observed import covered_hours, extents, observed_window, window_findings
+from planner.states import Thresholds
 from tests import fleet as t
 
 
@@ -378,3 +382,135 @@ def test_a_day_without_any_row_is_missing_and_a_shorter_pause_is_not():
     rows = [t.charge(start=0), t.charge(start=5, gpus=0, gpu_hours=None), t.charge(start=51)]
     covered = covered_hours(t.billing(rows), t.utilization([]), t.window(72))
     assert list(covered) == [t.hour(h) for h in (*range(6), *range(51, 72))]
+
+
+def classed(readings, order, bill_class="by-tag"):
+    """GPU-hours by class of one hour whose bill has a class and whose telemetry has another."""
+    policy = Policy({name: Thresholds() for name in order}, t.SHAPES)
+    telemetry = t.utilization(readings).mutate(
+        workload_class=ibis.cases((ibis._.namespace == "serving", "by-namespace"), else_="account")
+    )
+    bill = t.billing([t.charge(workload_class=bill_class)])
+    found = build(bill, telemetry, policy, t.window(1))
+    return found.hours.groupby("workload_class")["gpu_hours"].sum().to_dict()
+
+
+def test_the_first_rule_that_matches_the_bill_or_the_telemetry_gives_the_class():
+    # Six GPUs report, two of them from the namespace; the other two have the class of the bill.
+    readings = t.node_readings(gpus=6)
+    readings[:2] = t.node_readings(gpus=2, namespace="serving")
+    # The tag comes first: telemetry's later rules do not beat it.
+    assert classed(readings, ["by-tag", "by-namespace", "account"]) == {"by-tag": 8}
+    # The namespace comes first and takes its 2 GPUs; the account rule comes last and takes none.
+    order = ["by-namespace", "by-tag", "account"]
+    assert classed(readings, order) == {"by-namespace": 2, "by-tag": 6}
+    # The account comes first: it takes the 4 GPUs that report without the namespace.
+    order = ["account", "by-namespace", "by-tag"]
+    assert classed(readings, order) == {"account": 4, "by-namespace": 2, "by-tag": 2}
+
+
+def test_a_class_of_telemetry_counts_where_the_bill_has_none():
+    readings = t.node_readings(gpus=8, namespace="serving")
+    order = ["by-tag", "by-namespace"]
+    assert classed(readings, order, bill_class="unclassified") == {"by-namespace": 8}
+
+
+def test_charges_of_one_hour_have_the_class_of_the_first_rule_whatever_the_names():
+    policy = Policy({"b": Thresholds(), "a": Thresholds()}, t.SHAPES)
+    rows = [t.charge(hours=0.5, workload_class="a"), t.charge(hours=0.5, workload_class="b")]
+    found = t.fleet(rows, [], policy=policy)
+    assert set(found.hours["workload_class"]) == {"b"}
+
+
+def stated(*rows):
+    """The shapes of the tests and those that a user's absolute prices state."""
+    plain = {"unit": "u", "export_id": "p", "purchase_option": "on_demand"}
+    full = [{**plain, "source_row_no": n, **row} for n, row in enumerate(rows, start=1)]
+    return catalogue.with_stated(t.SHAPES, frames.conform(pd.DataFrame(full), PRICES))
+
+
+FLUID = {
+    "provider": "fluidstack", "instance_type": "p9h100", "gpu_model": "H100-SXM5-80GB", "gpus": 8,
+}  # fmt: skip
+UNKNOWN = {"gpus": 0, "gpu_count": None, "gpu_model": None}
+
+
+def test_gpus_of_a_type_that_the_users_prices_state_are_counted():
+    # 2 hours of a machine of 8 GPUs at 20 an hour, loaded while nobody knew the type: 16 GPU-hours.
+    machine = {"source": "fluidstack", "instance_type": "P9H100", **UNKNOWN}
+    bill = [t.charge(start=h, effective_cost=D(20), **machine) for h in range(2)]
+    assert not len(t.fleet(bill, []).hours)
+    found = t.fleet(bill, t.node_readings(cloud="fluidstack"), policy=Policy(shapes=stated(FLUID)))
+    assert t.by_state(found.hours) == {"busy": 8, "unknown": 8}
+    assert t.by_state(found.hours, "cost") == {"busy": 20, "unknown": 20}
+    assert set(found.hours["gpu_family"]) == {"H100"}
+    counted = with_stated_gpus(t.billing(bill), stated(FLUID))
+    twice = with_stated_gpus(counted, stated(FLUID))
+    assert t.connection().to_pyarrow(twice.gpu_hours.sum()).as_py() == 16
+    (extent,) = extents(counted, t.utilization([]), t.day(1))
+    assert (extent.start, extent.end) == (t.hour(0), t.hour(2))
+
+
+def test_telemetry_of_an_owned_machine_has_the_family_that_the_prices_state():
+    own = {**FLUID, "provider": "onprem", "instance_type": "hgx", "gpus": 4}
+    readings = t.node_readings(gpus=4, cloud="onprem", instance_type="HGX")
+    found = t.fleet([], readings, policy=Policy(shapes=stated(own)))
+    assert t.by_state(found.hours) == {"busy": 4}
+    assert set(found.hours["gpu_family"]) == {"H100"}
+
+
+def test_an_hour_from_which_corrections_take_more_than_was_billed_is_of_0_hours_and_its_money():
+    # 8 GPU-hours for 98.32 and a correction of -25 for -300.00: 0 GPU-hours, and -201.68 USD.
+    bill = [
+        t.charge(),
+        t.charge(gpu_hours=D(-25), effective_cost=D(-300), is_correction=True),
+        t.charge(start=1),
+    ]
+    found = t.fleet(bill, t.node_readings())
+    first = found.hours[found.hours["hour_start"] == t.hour(0)]
+    assert (sum(first["gpu_hours"]), sum(first["cost"])) == (0, D("-201.68"))
+    assert sum(found.hours["gpu_hours"]) == 8
+    assert (found.hours["gpu_hours"] >= 0).all()
+    told = checks_of(found)["negative_hours"]
+    assert (told.severity, told.scope, told.count) == ("warning", "aws", 17)
+
+
+def test_the_history_is_the_newest_that_has_data_however_long_ago():
+    # 72 hours of data and a day far behind them: the newest 2 days of data, to the hour.
+    bill = [t.charge(start=h) for h in range(72)]
+    tables = t.billing(bill), t.utilization([])
+    for late in (date(2027, 6, 1), date.max):
+        window = observed_window(*tables, late, 2, whole_days=False)
+        assert window == t.window(48, first=24)
+        assert observed_window(*tables, late, 2) == window
+        assert observed_window(*tables, late, 10**6, whole_days=False) == t.window(72)
+        assert any(row.check == "stale_data" for row in
+                   window_findings(extents(*tables, late), window, late))  # fmt: skip
+
+
+def test_unused_gpu_hours_are_told_with_their_money_where_the_export_states_the_hours():
+    spare = {
+        "gpu_hours": None, "instance_hours": None, "commitment_status": "unused",
+        "usage_qty": D("0.9"), "usage_unit": "10 Hours", "effective_cost": D(60),
+    }  # fmt: skip
+    reserved = {"commitment_id": "ri-1", "purchase_option": "reserved"}
+    bill = [
+        t.charge(),
+        # 0.9 of `10 Hours` is 9 hours of 8 GPUs: 72 GPU-hours on each of two days.
+        t.charge(None, hours=24, **reserved, **spare),
+        t.charge(None, start=24, hours=24, **reserved, **spare),
+        # 3 hours of an empty capacity reservation: 24 GPU-hours.
+        t.charge("cr-1", capacity_reservation_id="cr-1",
+                 **(spare | {"usage_qty": D(3), "usage_unit": "Hrs"})),
+        # A fee counts the hours of the whole term; a unit of months is no count of hours.
+        t.charge(None, charge_type="fee", **reserved, **spare),
+        t.charge(None, **reserved, **(spare | {"usage_unit": "1 Month"})),
+    ]  # fmt: skip
+    found = t.fleet(bill, [], hours=48)
+    told = [row for row in found.findings if row.check == "unused_capacity"]
+    assert {row.scope: (row.count, row.amount, row.severity) for row in told} == {
+        "aws/ri-1": (144, 120, "info"),
+        "aws/cr-1": (24, 60, "info"),
+    }
+    # The states of the fleet still add up to what was billed.
+    assert t.by_state(found.hours) == {"unknown": 8, "free": 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zipfile
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import DataError, UsageError
+from data.quality import unknown_types
 from data.store import Status, Store
 from data.totals import totals
 from providers.files.loading import load
@@ -215,7 +217,10 @@ def test_an_unknown_machine_that_looks_like_a_gpu_is_told_and_kept(
     (warning,) = result.warnings
     assert machine in warning
     assert ("H100" in warning) == ("p5" in machine)
-    assert list(store.quality()["check"]) == ["unknown GPU machine"]
+    # The quality table tells of it once, when the bill is read.
+    assert store.quality().empty
+    (told,) = unknown_types(store.table("billing"))
+    assert (told.scope, told.count, told.amount) == (f"aws/{machine}", 1, 90)
     assert cost(store) == [90]
 
 
@@ -381,3 +386,50 @@ def test_a_second_dataset_of_the_same_account_and_month_is_refused(
              "ChargePeriodEnd": "2026-11-02T04:00:00Z"}  # fmt: skip
     assert "cur" in reason_of(store, csv_file(tmp_path / "f.csv", [focus]))
     assert cost(store) == [100]
+
+
+LARGE = {
+    # 12 integer digits fit; times the 8 GPUs of a p5.48xlarge they do not.
+    "product": ("line_item_usage_amount", "999999999999"),
+    "digits": ("line_item_unblended_cost", "1234567890123.5"),
+    "exponent": ("line_item_unblended_cost", "1e30"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_an_amount_that_is_too_large_is_named_by_row_and_column(
+    tmp_path: Path, store: Store, name: str
+) -> None:
+    column, cell = LARGE[name]
+    reason = reason_of(store, csv_file(tmp_path / "a.csv", [CUR, {**CUR, column: cell}]))
+    assert f"row 2, column {column}: {cell!r} is too large" in reason
+    assert reason.count("row 2") == 1
+    assert "HUGEINT" not in reason
+    assert "DECIMAL" not in reason
+
+
+def test_amounts_of_12_digits_are_loaded_although_their_sum_has_13(
+    tmp_path: Path, store: Store
+) -> None:
+    row = {**CUR, "line_item_unblended_cost": "999999999999"}
+    (result,) = load([csv_file(tmp_path / "a.csv", [row, row])], store)
+    assert (result.status, result.rows) == (Status.LOADED, 2)
+
+
+def test_a_bad_cell_is_named_by_its_file_and_its_row_there(tmp_path: Path, store: Store) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, cells in (("one", "12"), ("two", "3x")):
+            rows = [{**CUR, "line_item_unblended_cost": cell} for cell in cells]
+            archive.write(csv_file(tmp_path / f"{name}.csv", rows), f"{name}.csv")
+    reason = reason_of(store, tmp_path / "a.zip")
+    assert "two.csv row 2, column line_item_unblended_cost: 'x' is no number" in reason
+
+
+def test_a_reason_says_each_thing_once(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "empty.csv").write_bytes(b"")
+    assert reason_of(store, tmp_path / "empty.csv") == "empty.csv is empty: export it again"
+    (tmp_path / "blank.csv").write_bytes(b"  \n\n")
+    assert reason_of(store, tmp_path / "blank.csv").count("blank.csv") == 1
+    lacking = [{name: CUR[name] for name in CUR if name != "line_item_unblended_cost"}]
+    reason = reason_of(store, csv_file(tmp_path / "a.csv", lacking))
+    assert reason.count("line_item_unblended_cost") == 1

@@ -114,6 +114,7 @@ def summary() -> Summary:
                 stoppable_per_month=money("2920"),
                 committed_per_month=money("1460"),
                 partly_busy_per_month=money("1460"),
+                undetermined_per_month=money("0"),
                 unknown_per_month=money("1460"),
                 committed_until="2027-03-01",
             ),
@@ -126,6 +127,7 @@ def summary() -> Summary:
             cash_saving_per_month=money("4420.4"),
             repriced_per_month=money("-120"),
             expiring_per_month=money("120"),
+            whole_machines_per_month=money("365"),
             not_planned_per_month=money("730"),
         ),
         states=(
@@ -168,7 +170,7 @@ def summary() -> Summary:
             MixRow("training", "H100", "aws us-east-1 p5.48xlarge", "spot", 1825.0,
                    money("2737.5")),
         ),
-        solve=SolveFigures("optimal", "highs 1.16.0", 1284.5, 1284.4, 0.0000778, 100),
+        solve=SolveFigures("optimal", "highs 1.16.0", 140256.0, 140250.0, 0.0000428, 8800, 0.0),
         moves=(
             Move("Release i-0a when it is idle", ("r-release",), money("2920"), money("2920"),
                  money("0"), money("0"), "USD", "unknown", "Nobody used it for 200 GPU-hours.",
@@ -183,6 +185,8 @@ def summary() -> Summary:
         rejected_prices=(
             RejectedPrice("aws", "us-east-1", "p5.48xlarge", "spot", money("98.32"), "2026-07-01",
                           "rejected", "spot is no cheaper than on demand"),
+            RejectedPrice("aws", "us-east-1", "p5.48xlarge", "on_demand", money("55.04"),
+                          "2026-07-01", "rejected", "superseded: replaced by an override"),
             RejectedPrice("gcp", "us-west1", "a3-highgpu-8g", "on_demand", None, "2026-01-02",
                           "stale", "332 days old, the limit is 180"),
         ),
@@ -191,6 +195,7 @@ def summary() -> Summary:
             Freshness("aws", "cur2", "111122223333", AS_OF, False),
             Freshness("gcp", "detailed", "proj-a", "2026-11-27T00:00:00Z", True),
         ),
+        least_history_hours=72,
         notes=("The fleet and its prices are made.",),
     )  # fmt: skip
 

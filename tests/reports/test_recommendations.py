@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from data.plan import RejectedPrice, SolveFigures
+from data.plan import RejectedPrice, SolveFigures, StateRow
 from reports.recommendations import escape, report_markdown
 from tests.reports.night import BUY, FILL, RELEASE, money, plan, recommendation, summary, tables
 
@@ -31,10 +32,109 @@ def test_the_answer_comes_before_anything_else():
 def test_every_currency_has_its_own_idle_figure_and_none_are_added():
     dollars = summary().idle[0]
     euros = dataclasses.replace(dollars, currency="EUR", cost_per_year=money("8760"))
-    text = report_markdown(plan(idle=(dollars, euros)), tables())
+    text = report_markdown(plan(idle=(euros, dollars)), tables())
     assert "**Idle GPUs cost $70,080 a year.**" in text
     assert "**Idle GPUs cost EUR 8,760 a year.**" in text
     assert "78,840" not in text  # 70,080 + 8,760
+    assert text.index("cost $70,080 a year") < text.index("cost EUR 8,760 a year")
+    assert text.index("In USD:") < text.index("In EUR:")
+
+
+def test_rates_stand_at_the_bill_and_so_does_what_has_none():
+    # 20 EUR in 100 hours: 20 x 8,760 / 100 / 12 = 146 a month.
+    states = (*summary().states, StateRow("busy", money("1"), money("20"), "EUR"))
+    text = report_markdown(plan(states=states, rates=("NOK 10.9 per USD, as of 2026-11-01",)),
+                           tables())  # fmt: skip
+    answer = text.split("## The moves")[0]
+    assert "Other currencies are converted at NOK 10.9 per USD, as of 2026-11-01." in answer
+    assert "**1 GPU-hour billed in EUR is not in the bill**: EUR 146 a month" in answer
+
+
+def unknown_night(idle: str, cost: str) -> dict[str, Any]:
+    """1,300 of 1,600 GPU-hours are unknown, `idle` are idle for `cost` dollars."""
+    entry = dataclasses.replace(summary().idle[0], gpu_hours=money(idle), cost=money(cost),
+                                cost_per_year=money(cost) * 876 / 10,
+                                unknown_per_month=money("18980"))  # fmt: skip
+    states = (StateRow("unknown", money("1300"), money("2600"), "USD"),)
+    return {"idle": (entry,), "states": states}
+
+
+def test_where_most_is_unknown_the_report_leads_with_that_and_finds_nothing_idle():
+    # 1,300 / 1,600 = 81.25 %
+    text = report_markdown(plan(has_utilization=False, **unknown_night("0", "0")), tables())
+    assert (
+        "## The answer\n\n**Nobody knows what 1,300 of 1,600 GPU-hours (81.3%) did. "
+        "They cost $18,980 a month: load utilization.**"
+    ) in text
+    assert "Idle GPUs cost" not in text
+    assert "did nothing" not in text
+    assert "could have been stopped" not in text
+
+
+def test_where_most_is_unknown_what_is_idle_is_the_least():
+    text = report_markdown(plan(**unknown_night("10", "20")), tables())
+    # 20 x 8,760 / 100 = 1,752
+    assert "load utilization that covers them.**" in text
+    assert "Of the rest, 10 GPU-hours did nothing: $20.00 in 100 hours, $1,752 a year." in text
+    assert "so these parts are the least that is idle" in text
+
+
+def test_idle_dollars_of_which_no_bill_tells_have_a_row_of_their_own():
+    assert "no bill says how it is paid" not in report_markdown(plan(), tables())
+    entry = dataclasses.replace(summary().idle[0], undetermined_per_month=money("146"))
+    text = report_markdown(plan(idle=(entry,)), tables())
+    assert "| no bill says how it is paid | $146 |" in text
+
+
+def test_a_short_history_is_told_before_the_answer():
+    text = report_markdown(plan(least_history_hours=336), tables())
+    head = text.split("## The answer")[0]
+    assert "**The history is short**: 100 hours are fewer than the 336 hours" in head
+    assert "history is short" not in report_markdown(plan(), tables())
+
+
+def test_hours_that_no_offer_serves_are_told_at_the_bill():
+    solve = SolveFigures("optimal", "highs 1.16.0", 100.0, 98.0, 0.0, 8800, 1.0)
+    text = report_markdown(plan(solve=solve), tables())
+    answer = text.split("## The moves")[0]
+    assert "**No priced offer can serve 1 GPU-hour a month of those needed.**" in answer
+    assert "which is no money and is in no bill" in text
+
+
+def test_what_the_classes_are_served_with_and_what_stands_beside_it_make_the_plan():
+    # 8,176 + 2,737.5 = 10,913.5; 18,688 - 10,913.5 = 7,774.5
+    text = report_markdown(plan(), tables())
+    for row in ("**$10,914** |", "| $7,775 |", "**$18,688** |"):
+        assert row in text
+    assert "These rounded ones differ" not in text
+    assert "cheapest zone" in text
+    firm = tuple(row for row in summary().mix if row.purchase_option != "spot")
+    assert "cheapest zone" not in report_markdown(plan(mix=firm), tables())
+
+
+def test_a_class_may_have_a_bar_in_its_name():
+    row = dataclasses.replace(summary().mix[0], workload_class="a|b")
+    text = report_markdown(plan(mix=(row,)), tables())
+    assert r"| a\|b | H100 | reserved |" in text
+
+
+def test_superseded_prices_are_counted_and_not_listed():
+    price = RejectedPrice(
+        "aws",
+        "eu-west-9",
+        "p5.48xlarge",
+        "on_demand",
+        Decimal(55),
+        "2026-07-01",
+        "rejected",
+        "superseded: replaced by the discount of a.csv row 1",
+    )
+    old = dataclasses.replace(price, status="stale")  # fmt: skip
+    text = report_markdown(plan(rejected_prices=(price, old)), tables())
+    assert "2 prices are superseded by your own price or discount, or by a newer price" in text
+    assert "Every other price passed its checks." in text
+    assert "eu-west-9" not in text
+    assert "0 prices were not" in text
 
 
 def test_rounded_rows_that_do_not_add_up_are_explained():
@@ -132,7 +232,7 @@ def test_more_than_forty_rejected_prices_are_counted_by_reason_and_listed_in_an_
     ],
 )
 def test_the_solvers_outcome_is_told_as_it_was(status, said):
-    solve = SolveFigures(status, "highs 1.16.0", 100.0, 98.0, 0.02, 24)
+    solve = SolveFigures(status, "highs 1.16.0", 100.0, 98.0, 0.02, 24, 0.0)
     assert said in report_markdown(plan(solve=solve), tables())
 
 
