@@ -14,7 +14,8 @@ from planner.model.dispatch import dispatch_of, plan_of
 from planner.model.objective import scale
 from planner.model.reductions import most_columns, reduce
 from planner.optimise import engine
-from planner.optimise.explain import explain
+from planner.optimise.audit import require
+from planner.optimise.explain import Explanation, explain
 
 if TYPE_CHECKING:
     from planner.model.columns import Columns
@@ -36,7 +37,7 @@ def solve(
     gap: float = 1e-4,
     time_limit: float = 600.0,
     solver: str = "highs",
-    method: str = "decomposition",
+    method: str = "direct",
     previous: outcome.Plan | None = None,
     tolerance: float = 0.001,
     with_dispatch: bool | None = None,
@@ -45,54 +46,82 @@ def solve(
     """The best plan found for the problem within `time_limit` seconds, building included.
 
     `optimal` only where the bound proves it within the relative `gap`. `method` direct builds the
-    whole hourly model at once. With a `previous` plan the answer is the nearest to it that costs
-    at most `tolerance` (a share) more than the best. With `with_dispatch` None the dispatch of a
-    very large problem is left empty; `with_why` explains the plan (decomposition only).
+    whole hourly model at once; it also serves whole-instance billing, which the decomposition
+    does not know. With a `previous` plan the answer is the nearest to it that costs at most
+    `tolerance` (a share) more than the best, and optimal means within gap and tolerance together;
+    `with_why` explains the plan: both need the decomposition. With `with_dispatch` None the
+    decomposition leaves the dispatch of a very large problem, or of a run that its time ended,
+    empty.
 
-    Raises UsageError for settings out of range and for a model too large for the direct method,
-    SolveError where the solver cannot be run.
+    Raises UsageError for settings out of range or not of the method, and for a model too large for
+    the direct one; SolveError where the solver cannot be run or the answer fails its audit.
     """
     begin = time.perf_counter()
+    _check(gap, time_limit, solver)
+    if method not in METHODS:
+        raise UsageError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise UsageError(f"the tolerance must be a number >= 0, is {tolerance}")
+    wanted = (("previous", previous is not None), ("why", with_why))
+    asked = [name for name, there in wanted if there]
+    if method == "direct" or problem.on_demand_integer:
+        _refuse_options(asked, problem)
+        return _direct(problem, gap, time_limit, solver, MOST_COLUMNS)
+    limits = engine.Limits(gap, solver, begin + time_limit, previous, tolerance)
+    result = _by_decomposition(problem, limits, with_dispatch, with_why)
+    return replace(result, seconds=time.perf_counter() - begin)
+
+
+def solve_directly(
+    problem: Problem, *, gap: float = 1e-4, time_limit: float = 600.0, solver: str = "highs"
+) -> Result:
+    """The best plan found by the direct model, whatever its size, with its dispatch.
+
+    Raises UsageError for settings out of range, SolveError where the solver cannot be run.
+    """
+    _check(gap, time_limit, solver)
+    return _direct(problem, gap, time_limit, solver, None)
+
+
+def _check(gap: float, time_limit: float, solver: str) -> None:
     if not (math.isfinite(gap) and gap >= 0):
         raise UsageError(f"the gap must be a number >= 0, is {gap}")
     if not time_limit > 0:
         raise UsageError(f"the time limit must be > 0 seconds, is {time_limit}")
-    if method not in METHODS:
-        raise UsageError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
     if solver not in solvers.SOLVERS:
         names = ", ".join(solvers.SOLVERS)
         raise UsageError(f"unknown solver {solver!r}: choose one of {names}")
-    if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise UsageError(f"the tolerance must be a number >= 0, is {tolerance}")
-    if method == "direct" and previous is not None:
-        raise UsageError("a previous plan needs the method decomposition")
-    if method == "direct" or problem.on_demand_integer:
-        return _direct(problem, gap=gap, time_limit=time_limit, solver=solver)
-    limits = engine.Limits(gap, solver, begin + time_limit, previous, tolerance)
-    found = engine.decompose(problem, limits)
-    if found is None:
-        return _nothing_needed(problem, solver, time.perf_counter() - begin)
-    size = len(problem.classes) * problem.hours * len(problem.scenarios)
-    wanted = size <= engine.DISPATCH_SIZE if with_dispatch is None else with_dispatch
-    # Staying near last night's plan may cost up to the tolerance: that is no failure of the search.
-    allowed = gap if previous is None else (1 + gap) * (1 + tolerance) - 1
-    result = _decomposed(problem, found, allowed, begin, wanted)
-    if not with_why or not result.has_plan:
-        return result
-    dispatch = result.dispatch if wanted else engine.dispatch(found)
-    return replace(result, why=explain(problem, found, dispatch))
 
 
-def _direct(problem: Problem, *, gap: float, time_limit: float, solver: str) -> Result:
+def _refuse_options(asked: list[str], problem: Problem) -> None:
+    """Raise where options were asked for that only the decomposition has."""
+    if not asked:
+        return
+    options = " and ".join(f"--{name}" for name in asked)
+    if problem.on_demand_integer:
+        raise UsageError(
+            "whole-instance billing (on_demand_integer) is solved by the direct method only, "
+            f"which has no {options}: leave it out"
+        )
+    raise UsageError(f"{options}: only --method decomposition has this")
+
+
+def _direct(
+    problem: Problem, gap: float, time_limit: float, solver: str, most: int | None
+) -> Result:
+    """The answer of the direct model, refused above `most` columns."""
     begin = time.perf_counter()
     reduced = reduce(problem)
     if not reduced.groups:
         return _nothing_needed(problem, solver, time.perf_counter() - begin)
     columns = most_columns(reduced)
-    if columns > MOST_COLUMNS:
+    if most is not None and columns > most:
+        advice = "use --method decomposition"
+        if problem.on_demand_integer:
+            advice = "whole-instance billing (on_demand_integer) has no other method"
         raise UsageError(
-            f"the direct model has about {columns:,} columns, more than the {MOST_COLUMNS:,} "
-            "that --method direct takes: use --method decomposition"
+            f"the direct model has about {columns:,} columns, more than the {most:,} that "
+            f"--method direct takes: {advice}"
         )
     made = build(reduced)
     spent = time.perf_counter() - begin
@@ -100,29 +129,54 @@ def _direct(problem: Problem, *, gap: float, time_limit: float, solver: str) -> 
     return result_of(made, run, gap, spent)
 
 
-def _decomposed(
-    problem: Problem, found: engine.Found, gap: float, begin: float, wanted: bool
+def _by_decomposition(
+    problem: Problem, limits: engine.Limits, with_dispatch: bool | None, with_why: bool
 ) -> Result:
-    bound = max(0.0, found.bound)
-    if not math.isfinite(found.objective):
-        seconds = time.perf_counter() - begin
-        return outcome.Result(NO_SOLUTION, None, bound, None, seconds, found.solver)
-    objective = found.objective
-    if bound > objective * (1 + _CONTRADICTION) + _SOLVER_TOLERANCE * problem.hour_weight:
+    """The answer of the decomposition; seconds are left 0."""
+    found = engine.decompose(problem, limits)
+    if found is None:
+        nothing = _nothing_needed(problem, limits.solver, 0.0)
+        return replace(nothing, why=Explanation()) if with_why else nothing
+    if with_dispatch is None:
+        size = len(problem.classes) * problem.hours * len(problem.scenarios)
+        with_dispatch = size <= engine.DISPATCH_SIZE and time.perf_counter() < limits.until
+    gap = limits.gap
+    if limits.previous is not None:
+        # Staying near it may cost up to the tolerance: that is no failure of the search.
+        gap = (1 + gap) * (1 + limits.tolerance) - 1
+    result = _decomposed(problem, found, gap, with_dispatch)
+    if not with_why:
+        return result
+    dispatch = result.dispatch if with_dispatch else engine.dispatch(found)
+    return replace(result, why=explain(problem, found, dispatch))
+
+
+def _decomposed(problem: Problem, found: engine.Found, gap: float, with_dispatch: bool) -> Result:
+    """The answer of the decomposition, audited where it has a dispatch; seconds are left 0."""
+    costs, dispatch = found.costs, outcome.empty_dispatch()
+    if with_dispatch:
+        dispatch = engine.dispatch(found)
+        if found.search.best is None:  # priced by a quick dispatch so far: this one is better
+            costs = outcome.cost(problem, found.plan, dispatch)
+    objective, bound = math.fsum(costs.values()), max(0.0, found.bound)
+    rounding = _SOLVER_TOLERANCE * problem.hour_weight
+    if bound > objective * (1 + _CONTRADICTION) + rounding:
         raise SolveError(f"the bounds contradict each other: {bound} above {objective}")
-    if objective - bound <= max(_SAME * objective, _SOLVER_TOLERANCE * problem.hour_weight):
+    if objective - bound <= max(_SAME * objective, rounding):
         bound = objective
+    if with_dispatch:
+        require(problem, found.plan, dispatch, objective)
     distance = relative_gap(objective, bound)
     return outcome.Result(
         status=OPTIMAL if distance <= gap + _ROUNDING else FEASIBLE,
         objective=objective,
         bound=bound,
         gap=distance,
-        seconds=time.perf_counter() - begin,
+        seconds=0.0,
         solver=found.solver,
         plan=found.plan,
-        costs=found.costs,
-        dispatch=engine.dispatch(found) if wanted else outcome.empty_dispatch(),
+        costs=costs,
+        dispatch=dispatch,
     )
 
 

@@ -22,7 +22,7 @@ from data.frames import records
 from data.money import HOURS_PER_MONTH
 from planner.assemble import Stage, problem_at
 from planner.owned import COMMITTED
-from planner.solve import solve
+from planner.solve import solve_directly
 from planner.supply import offer_id
 
 if TYPE_CHECKING:
@@ -170,13 +170,8 @@ def solver(gap: float, time_limit: float, name: str) -> Callable[[Problem], Resu
 
     def solve_stage(problem: Problem) -> Result:
         left = max(time_limit - (time.monotonic() - began), _LEAST_SECONDS)
-        return solve(
-            problem,
-            gap=gap,
-            time_limit=min(left, time_limit),
-            solver=name,
-            with_dispatch=True,
-        )
+        limit = min(left, time_limit)
+        return solve_directly(problem, gap=gap, time_limit=limit, solver=name)
 
     return solve_stage
 

@@ -19,6 +19,7 @@ from planner import __version__, answers
 from planner.cli import build_parser, commands
 from tests.exports import csv_file
 from tests.program import ROOT, START, call, run
+from tools.bench import make_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -216,6 +217,30 @@ def test_a_problem_is_solved_from_a_file(tmp_path):
     assert set(vars(build_parser().parse_args(["solve", "a.json"]))) >= {"gap", "time_limit"}
     answer = call("solve", tmp_path / "no.json", "--json")
     assert (answer.code, answer.error["kind"]) == (2, "config")
+
+
+def test_both_methods_solve_a_problem_to_one_cost_and_one_explains_it(tmp_path):
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(make_problem(classes=3, hours=24)))
+    first = call("solve", path, "--gap", "1e-7", "--json")
+    direct = call("solve", path, "--gap", "1e-7", "--method", "direct", "--json")
+    assert (first.code, direct.code) == (0, 0)
+    assert first.json["objective"] == pytest.approx(direct.json["objective"], rel=1e-6)
+    (tmp_path / "former.json").write_text(json.dumps(direct.json))
+    again = call("solve", path, "--previous", tmp_path / "former.json", "--why", "--json")
+    assert again.code == 0
+    assert again.json["reservations"] == direct.json["reservations"]
+    assert set(again.json["why"]) == {"lines", "limits", "rejected", "shortages"}
+
+
+def test_what_a_method_cannot_do_is_wrong_usage_and_a_short_time_a_plan_with_its_gap(tmp_path):
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(make_problem(classes=20, hours=168)))
+    refused = call("solve", path, "--method", "direct", "--why", "--json")
+    assert (refused.code, refused.error["kind"]) == (2, "usage")
+    short = call("solve", path, "--time-limit", "0.001", "--json")
+    assert (short.code, short.json["status"]) == (4, "feasible")
+    assert short.json["gap"] > 1e-4
 
 
 def test_a_reader_that_goes_away_ends_the_program_quietly(store):

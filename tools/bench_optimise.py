@@ -30,7 +30,7 @@ import json, resource, sys
 from pathlib import Path
 from planner.problem_file import read
 from planner.solve import solve
-result = solve(read(Path(sys.argv[1])), gap=float(sys.argv[2]))
+result = solve(read(Path(sys.argv[1])), gap=float(sys.argv[2]), method="decomposition")
 usage = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"status": result.status, "objective": result.objective, "gap": result.gap,
     "wall": result.seconds, "cpu": usage.ru_utime + usage.ru_stime,

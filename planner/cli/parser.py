@@ -121,7 +121,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_out(add("plan", "forecast, optimise, recommend; write the output folder"))
     report = add("report", "render a past plan again without solving")
     report.add_argument("folder", type=Path, metavar="DIR")
-    solve = add("solve", "the optimiser alone, on a problem file")
+    _add_solve(add("solve", "the optimiser alone, on a problem file"))
+    add("prices", "the price book after its checks, with what was rejected and why")
+    add("commitments", "what is owned: committed, used, unused, and when it ends")
+    _add_out(add("nightly", "load the sources, check, idle, plan and report, as named steps"))
+    return parser
+
+
+def _add_solve(solve: argparse.ArgumentParser) -> None:
     solve.add_argument("problem", type=Path, metavar="PROBLEM.json")
     solve.add_argument("--gap", type=float, default=1e-4, help="relative gap to prove")
     solve.add_argument(
@@ -131,30 +138,32 @@ def build_parser() -> argparse.ArgumentParser:
         "--method",
         choices=["decomposition", "direct"],
         default="decomposition",
-        help="decomposition (default), or the whole hourly model at once",
+        help="decomposition (default) into purchases and hourly dispatch, or direct: the whole "
+        "hourly model at once, which refuses a very large one; whole-instance billing "
+        "(on_demand_integer) is always solved by direct",
     )
     solve.add_argument(
         "--why",
         action="store_true",
-        help="explain each line, limit, rejected offer and shortage (decomposition only)",
+        help="explain each line, limit, rejected offer and shortage (decomposition only); takes "
+        "time beyond the limit",
     )
     solve.add_argument(
         "--previous",
         type=Path,
         metavar="RESULT.json",
-        help="stay as near to the plan of this earlier --json answer as the tolerance allows",
+        help="stay as near to the plan of this earlier --json answer as the tolerance allows "
+        "(decomposition only)",
     )
     solve.add_argument(
         "--tolerance",
         type=float,
         default=0.001,
-        help="share of cost that staying near --previous may take (default 0.001)",
+        metavar="SHARE",
+        help="share of cost that staying near --previous may take; optimal then means "
+        "within gap and tolerance together (default 0.001)",
     )
     solve.add_argument("--solver", choices=["highs", "cbc"], default="highs", help="default highs")
-    add("prices", "the price book after its checks, with what was rejected and why")
-    add("commitments", "what is owned: committed, used, unused, and when it ends")
-    _add_out(add("nightly", "load the sources, check, idle, plan and report, as named steps"))
-    return parser
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data.errors import SolveError
 from planner.problem import ClassKind
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _SLACK = 1e-5  # GPUs or USD an hour, and as a share; solvers meet a row within 1e-6 or so
 _MOST_FAULTS = 20
+_APART = 1e-6  # USD per hour weight, and as a share; two prices of one plan differ by less
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,23 @@ def audit(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> Audit:
         *book.spot(),
     ]
     return Audit(_bought(problem, plan) + book.recourse(), tuple(faults[:_MOST_FAULTS]))
+
+
+def require(problem: Problem, plan: Plan, dispatch: pd.DataFrame, objective: float) -> None:
+    """Nothing where the audit finds the plan within every rule and its cost the objective.
+
+    Raises SolveError naming the first fault otherwise: it is one of ours, not of the input.
+    """
+    found = audit(problem, plan, dispatch)
+    faults = list(found.faults)
+    if abs(found.usd - objective) > _APART * (problem.hour_weight + abs(objective)):
+        faults.insert(0, f"its cost is {found.usd:.6f}, not {objective:.6f}")
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise SolveError(
+            f"the plan found fails its audit: {faults[0]}{more}: this is a fault of loadfactor; "
+            "--method direct may solve the problem"
+        )
 
 
 def _bought(problem: Problem, plan: Plan) -> float:

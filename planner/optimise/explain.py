@@ -85,10 +85,10 @@ class Shortage:
 class Explanation:
     """Everything said about a plan, in a fixed order."""
 
-    lines: tuple[Line, ...]
-    limits: tuple[Limit, ...]
-    rejected: tuple[Rejected, ...]
-    shortages: tuple[Shortage, ...]
+    lines: tuple[Line, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    shortages: tuple[Shortage, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """The explanation as plain records."""
@@ -225,7 +225,7 @@ class _Facts:
         weights = weights if len(weights) == len(duals) else np.ones(len(duals))
         worth = -(weights @ duals) * _per_month(self._found)
         found = [
-            Limit("quota", " ".join(pair), float(value))
+            Limit("quota", " ".join(pair), float(value) + 0.0)  # no -0.0
             for pair, value in zip(pairs, worth.tolist(), strict=True)
         ]
         if self._found.first.budget is not None:

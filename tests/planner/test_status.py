@@ -74,7 +74,7 @@ def test_a_claim_beyond_the_bound_is_feasible_whatever_the_solver_says(monkeypat
         return solvers.Run(True, False, run.bound * 0.9, run.solver, run.seconds)
 
     monkeypatch.setattr(solvers, "run", boasts)
-    result = solve(two_hours(), gap=1e-4, method="direct")
+    result = solve(two_hours(), gap=1e-4)
     assert (result.status, result.gap) == ("feasible", close(0.1))
 
 

@@ -10,22 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.errors import UsageError
+from data.errors import SolveError, UsageError
 from planner import solve as solving
 from planner.model.reductions import reduce
-from planner.optimise import chain, closed_form
+from planner.optimise import chain, closed_form, engine
 from planner.optimise.audit import audit
 from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import first_stage
 from planner.outcome import Plan, ReservedCount
 from planner.problem import Block, Cvar, Existing, Quota, Reservation, SavingsPlan, Scenario
 from planner.problem_file import read
-from planner.solve import solve
 from tests.problems import checked, close, deferrable, firm, offer, problem, two_hours
 
 PROBLEMS = Path(__file__).parents[3].parent / "shared" / "problems"
 NAMES = [f"R{n}" for n in range(1, 7)] + [f"W{n}" for n in range(1, 5)]
-few = settings(max_examples=25, deadline=None, derandomize=True)
+few = settings(max_examples=10, deadline=None, derandomize=True)
+
+
+def solve(asked, **how):
+    return solving.solve(asked, **({"method": "decomposition"} | how))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -180,7 +183,43 @@ def test_a_run_out_of_time_answers_with_a_plan_and_its_gap():
     result = solve(asked, gap=1e-9, time_limit=0.05)
     assert result.status == "feasible"
     assert 0 < result.gap <= 1
+    assert result.dispatch.empty
     assert result.objective >= solve(asked, gap=1e-3).bound
+
+
+def test_a_dispatch_wanted_after_the_time_is_over_costs_what_the_answer_says():
+    asked = week(3, full=True, classes=6, hours=168, scenarios=3)
+    result = solve(asked, gap=1e-9, time_limit=0.001, with_dispatch=True)
+    assert result.status == "feasible"
+    found = audit(asked, result.plan, result.dispatch)
+    assert found.faults == ()
+    assert found.usd == pytest.approx(result.objective, rel=1e-7)
+
+
+def test_an_answer_that_fails_its_audit_is_no_answer(monkeypatch):
+    asked = problem([firm("w", ["a"])], [offer("a", 4.0)], {"w": [5, 5]})
+    real = engine.dispatch
+    monkeypatch.setattr(engine, "dispatch", lambda found: real(found).assign(gpus=4.0))
+    with pytest.raises(SolveError, match=r"its cost is 32\.000000, not 40\.000000"):
+        solve(asked)
+
+
+def whole_instances():
+    sold = [offer("a", 4.0, 2.0, gpus=8)]
+    return problem([firm("w", ["a"])], sold, {"w": [5, 5]}, on_demand_integer=True)
+
+
+@pytest.mark.parametrize("how", [{"previous": Plan()}, {"with_why": True}])
+def test_whole_instance_billing_refuses_what_only_the_decomposition_has(how):
+    with pytest.raises(UsageError, match="on_demand_integer"):
+        solve(whole_instances(), **how)
+    with pytest.raises(UsageError, match="only --method decomposition has this"):
+        solve(two_hours(), method="direct", **how)
+
+
+def test_whole_instance_billing_is_solved_by_the_direct_method_all_the_same():
+    # Reserved, one instance of 8 costs 2 hours * 8 * 2 = 32; on demand it would be 64.
+    assert solve(whole_instances()).objective == close(32.0)
 
 
 def test_equal_input_gives_equal_bytes():
@@ -260,7 +299,7 @@ def test_the_order_of_classes_and_offers_does_not_matter(seed, full):
     )
 
 
-@few
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(seeds)
 def test_more_of_any_limit_never_costs_more(seed):
     asked = week(seed, full=True, hours=12, classes=3, offers=3)
@@ -320,4 +359,4 @@ def test_no_demand_costs_nothing_beyond_what_is_sunk():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_rule_holds_row_by_row(seed):
-    checked(week(seed, full=True, hours=24), gap=1e-6)
+    checked(week(seed, full=True, hours=24), gap=1e-6, method="decomposition")
