@@ -58,7 +58,8 @@ class Need:
     `firm` are GPUs needed that ran on anything but spot, by offer; `spot` useful GPUs that ran on
     spot (paid GPUs x throughput), by offer. `anywhere` are the offers that its rules allow and
     those it runs on. A class that is not `may_move` stays in each place (cloud and region) with
-    what runs there: nobody has said that its work could run elsewhere.
+    what runs there, and one that is not `may_retype` on machines with as many GPUs: nobody has said
+    that its work could run otherwise.
     """
 
     workload_class: str
@@ -67,6 +68,7 @@ class Need:
     spot: Mapping[str, npt.NDArray[np.float64]]
     anywhere: tuple[str, ...]
     may_move: bool
+    may_retype: bool
     interruptible: bool
     min_firm_share: float
     throughput: float
@@ -159,8 +161,8 @@ class _Part:
 def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
     """The class in the parts that stay together at this stage.
 
-    Until MOVE there is one part for each offer that it runs on. From then on it is one whole, or
-    where it may not move one part for each place.
+    Until MOVE there is one part for each offer that it runs on; from then on one for all that can
+    reach the same offers.
     """
     if stage >= Stage.MOVE:
         return _whole(need, supply)
@@ -187,19 +189,15 @@ def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
 
 def _whole(need: Need, supply: Supply) -> list[_Part]:
     series = _by_offer(need)
-    places: dict[str, list[str]] = {}
+    groups: dict[tuple[str, ...], list[str]] = {}
     for o in need.present:
-        offer = supply.offers[o]
-        place = "" if need.may_move else f"{offer.cloud}/{offer.region}"
-        places.setdefault(place, []).append(o)
+        groups.setdefault(_reachable(need, o, supply), []).append(o)
     parts = []
-    for place, present in sorted(places.items()):
-        first = present[0]
-        allowed = _reachable(need, first, supply)
+    for number, (allowed, present) in enumerate(sorted(groups.items())):
         owned = tuple(owned_offer_id(o) for o in allowed if supply.owns(o))
-        name = need.id if need.may_move else f"{need.id}{PART}in@{place}"
         total = np.sum([series[o] for o in present], axis=0)
-        offers = (*allowed, *owned, *_spot(need, first, supply))
+        offers = (*allowed, *owned, *_spot(need, present[0], supply))
+        name = need.id if len(groups) == 1 else f"{need.id}{PART}{number}"
         parts.append(_Part(name, total, offers, _least_firm(need)))
     return parts
 
@@ -209,14 +207,14 @@ def _least_firm(need: Need) -> float:
 
 
 def _reachable(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
-    """The allowed offers that work on `offer` may go to: all, or those of the same place."""
+    """The allowed offers that work on `offer` may go to."""
     here = supply.offers[offer]
-    return tuple(
-        o
-        for o in need.anywhere
-        if need.may_move
-        or (supply.offers[o].cloud, supply.offers[o].region) == (here.cloud, here.region)
-    )
+
+    def reaches(there: SupplyOffer) -> bool:
+        stays = (there.cloud, there.region) == (here.cloud, here.region)
+        return (need.may_move or stays) and (need.may_retype or there.gpus == here.gpus)
+
+    return tuple(o for o in need.anywhere if reaches(supply.offers[o]))
 
 
 def _owned(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:

@@ -66,6 +66,7 @@ def needs_from(
                 spot={offer: series * throughput for offer, series in spot.items()},
                 anywhere=_places({*firm, *spot}, rule, supply, eligible(rule, family)),
                 may_move=bool(rule.offers.clouds or rule.offers.regions),
+                may_retype=_may_retype(rule),
                 interruptible=rule.interruptible,
                 min_firm_share=rule.min_firm_share,
                 throughput=throughput,
@@ -82,12 +83,12 @@ def _places(
     A class stays in the regions where it runs unless its rules name others: data has weight, and
     transfer is not priced. An empty list of regions or clouds means "where it runs today", and
     `regions = ["*"]` anywhere. Only a class whose rules name clouds or regions may move between
-    them at all. Without an `interconnect` rule it also stays on the machine types
-    it runs on.
+    them at all. Without an `interconnect` or `instance_types` rule it stays on the machine types
+    it runs on, and on machines with as many GPUs.
     """
     here = {(supply.offers[name].cloud, supply.offers[name].region) for name in present}
     types = {supply.offers[name].instance_type for name in present}
-    free_type = rule.offers.interconnect is not None or bool(rule.offers.instance_types)
+    free_type = _may_retype(rule)
     allowed = {name for name in eligible if free_type or supply.offers[name].instance_type in types}
     opened = {
         name for name in allowed if (supply.offers[name].cloud, supply.offers[name].region) in here
@@ -96,6 +97,10 @@ def _places(
         clouds = set(rule.offers.clouds) or {cloud for cloud, _ in here}
         opened |= {name for name in allowed if "*" in clouds or supply.offers[name].cloud in clouds}
     return tuple(sorted(present | opened))
+
+
+def _may_retype(rule: WorkloadClass) -> bool:
+    return rule.offers.interconnect is not None or bool(rule.offers.instance_types)
 
 
 def _by_offer(

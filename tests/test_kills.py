@@ -280,5 +280,5 @@ def test_fifty_killed_nights_leave_the_former_state_or_the_new_and_the_next_repa
     assert set(ends) <= {SHORT, -signal.SIGKILL}, ends
     whole = scene.folder / "whole"
     scene.server.start(scene.words(whole / "store", whole / "out"))
-    assert scene.server.wait() == 0
+    assert scene.server.wait() == SHORT
     assert contents(whole / "out" / DAY) == contents(scene.out / DAY)

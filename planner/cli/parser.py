@@ -118,7 +118,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--by", type=_columns, metavar="COL,...", default=["cloud", "workload_class"],
         help="columns to sum by; default cloud,workload_class",
     )  # fmt: skip
-    _add_out(add("plan", "forecast, optimise, recommend; write the output folder"))
+    _add_out(
+        add(
+            "plan",
+            "optimise and recommend from the need that was observed; write the output folder",
+        )
+    )
     report = add("report", "render a past plan again without solving")
     report.add_argument("folder", type=Path, metavar="DIR")
     _add_solve(add("solve", "the optimiser alone, on a problem file"))

@@ -237,3 +237,21 @@ def test_a_commitment_that_ended_in_the_window_is_paid_no_more() -> None:
     assert made.steps.expiring == pytest.approx(8 * (6.88 - 4.00) * MONTH)
     assert made.steps.plan == pytest.approx(8 * 6.88 * MONTH)
     assert identity(made.steps) == pytest.approx(0, abs=0.01)
+
+
+def test_a_class_without_rules_stays_on_machines_with_as_many_gpus() -> None:
+    # Both run in one place: 8-GPU nodes at 9.00, single GPUs at 6.88 per GPU-hour.
+    fleet = bills.fleet(
+        bills.node_hours("i-node", range(24), rate="9.00"),
+        bills.node_hours(
+            "i-desk", range(24), gpus=1, gpu_count=1, instance_type="p5.4xlarge",
+            gpu_model="H100-SXM5-80GB",
+        ),
+    )  # fmt: skip
+    prices = bills.offers(
+        bills.price("on_demand", 9.0),
+        bills.price("on_demand", 6.88, instance_type="p5.4xlarge", gpus=1),
+    )
+    steps = work_out(fleet, prices).steps
+    assert steps.move == pytest.approx(0, abs=0.01)
+    assert steps.plan == pytest.approx((8 * 9.0 + 6.88) * MONTH)
