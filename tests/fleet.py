@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from typing import TYPE_CHECKING
 
 import ibis
 import pandas as pd
@@ -15,6 +16,9 @@ from data.engines import connect, ibis_schema
 from data.hours import Window
 from data.schema import BILLING, COMMITMENTS, UTILIZATION
 from planner.fleet_hours import Fleet, Policy, build
+
+if TYPE_CHECKING:
+    from data.quality import Finding
 
 DAY = datetime(2026, 11, 2, tzinfo=UTC)  # a Monday
 NODE = "p5.48xlarge"
@@ -171,6 +175,11 @@ def by_state(frame: pd.DataFrame, column: str = "gpu_hours") -> dict[str, Decima
     for state, value in zip(frame["state"], frame[column], strict=True):
         sums[state] = money.total([sums.get(state, Decimal(0)), value])
     return sums
+
+
+def checks_of(found: Fleet) -> dict[str, Finding]:
+    """The findings of a fleet by the name of their check."""
+    return {finding.check: finding for finding in found.findings}
 
 
 def day(offset: int = 0) -> date:
