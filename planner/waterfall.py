@@ -21,6 +21,7 @@ from data.errors import SolveError
 from data.frames import records
 from data.money import HOURS_PER_MONTH
 from planner.assemble import Stage, problem_at
+from planner.outcome import empty_dispatch
 from planner.owned import COMMITTED
 from planner.solve import solve_directly
 from planner.supply import offer_id
@@ -185,8 +186,10 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
             stages[stage] = replace(former, stage=stage, usd_per_month=cost)
         else:
             problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
-            result = basis.solve_stage(problem)
-            stages[stage] = _checked(stage, problem, result, sunk[stage], former)
+            # The result is named nowhere else: its dispatch is large, and goes with the call.
+            stages[stage] = _checked(
+                stage, problem, basis.solve_stage(problem), sunk[stage], former
+            )
         former = stages[stage]
     return stages
 
@@ -219,7 +222,7 @@ def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved
     reserved = held.groupby(["offer", "hour"], sort=True)["gpus"].sum().reset_index()
     short = float(used.loc[used["kind"] == "shortage", "gpu_hours"].sum())
     cost = sunk + ((result.objective or 0.0) - result.costs["shortage"]) / MONTHS
-    slim = replace(result, dispatch=dispatch.head(0).copy())
+    slim = replace(result, dispatch=empty_dispatch())
     used = used[used["kind"] != "shortage"].reset_index(drop=True)
     whole = _whole_machines(dispatch, problem) * month
     return Solved(stage, problem, slim, cost, used, reserved, short, whole)
