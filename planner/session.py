@@ -177,7 +177,7 @@ def night_inputs(session: Session) -> NightInputs:
     """Everything that a night's plan rests on."""
     seen = observe(session)
     tables = {extent.table for extent in seen.extents}
-    fees, fee_notes = _unspread_fees(session, seen.window)
+    fees, fee_notes = unspread_fees(session, seen.window)
     return NightInputs(
         as_of=session.as_of,
         window=seen.window,
@@ -276,7 +276,7 @@ def commitments_answer(session: Session) -> list[dict[str, Any]]:
     return rows
 
 
-def _unspread_fees(session: Session, window: Window) -> tuple[Decimal, tuple[str, ...]]:
+def unspread_fees(session: Session, window: Window) -> tuple[Decimal, tuple[str, ...]]:
     """Fees in USD for GPU commitments and capacity blocks that no hour bears, and a note on them.
 
     Google Cloud bills a resource commitment, and AWS a capacity block, on a row of its own. The

@@ -131,3 +131,17 @@ def test_a_commitment_that_ended_is_not_owned_and_an_unnamed_one_is_told() -> No
     assert [(one.id, one.gpus, one.until_hour) for one in owned] == [("ri-9", 8.0, 8760)]
     assert len(notes) == 1
     assert "ri-9" in notes[0]
+
+
+def test_a_plan_that_began_inside_the_window_costs_more_ahead_than_it_did() -> None:
+    # It began at noon of the one day: 8 GPUs at 4.00 in 12 of 24 hours, and in all hours from now.
+    noon = {**PLAN, "start": datetime(2026, 9, 1, 12, tzinfo=UTC)}
+    half = bills.node_hours(
+        "i-1", range(12, 24), rate="4.00", purchase_option="savings_plan", commitment_id="sp-1"
+    )
+    bill = bills.as_numbers(bills.fleet(half))
+    offers = offers_from(bills.offers(bills.price("on_demand", 6.88)), bills.shapes(), bill, ["1y"])
+    owned, _ = owned_from(bills.commitments(noon), bill, offers, horizon_of(bills.window().end, 24))
+    assert owned[0].gpus == pytest.approx(8.0)
+    assert owned[0].usd_per_month == pytest.approx(8 * 4.00 * 730 / 2)
+    assert owned[0].ahead_usd_per_month == pytest.approx(8 * 4.00 * 730)
