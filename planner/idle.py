@@ -14,13 +14,12 @@ import pandas as pd
 from data import money
 from data.errors import Problem, UsageError
 from data.frames import conform, empty, records
-from data.schema import IDLE, STATES
+from data.schema import COMMITTED_OPTIONS, IDLE, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 IDLE_STATES = ("idle_held", "free")
-COMMITTED_OPTIONS = ("reserved", "savings_plan", "capacity_block")
 UNUSED = ("unused_commitment", "unused_reservation")
 ZERO = Decimal(0)
 # Columns of `idle --by`: those of FLEET_HOURS, and the words that `totals` has for them.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from data.frames import records
 from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
+from data.schema import COMMITTED_OPTIONS
 from planner.supply import KEY, Owned, offer_id
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from planner.horizon import Horizon
     from planner.supply import SupplyOffer
 
-COMMITTED = ("reserved", "savings_plan", "capacity_block")
 _CAPACITY_KINDS = ("reserved", "capacity_block", "owned")
 _UNUSED = "commitment:"
 
@@ -57,7 +57,9 @@ def owned_from(
     notes: list[str] = []
     seen = {
         str(name): _seen(rows, horizon)
-        for name, rows in bill[bill["purchase_option"].isin(COMMITTED)].groupby("commitment_id")
+        for name, rows in bill[bill["purchase_option"].isin(COMMITTED_OPTIONS)].groupby(
+            "commitment_id"
+        )
     }
     table = {str(row["id"]): row for row in records(commitments)}
     for name in sorted({*seen, *table}):

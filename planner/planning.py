@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from data.frames import records
 from data.hours import iso
 from data.money import exact
-from data.names import short_name
 from data.plan import BillFigures, Freshness, Plan, Summary
+from data.schema import COMMITTED_OPTIONS
 from planner import summary as figures
 from planner.assemble import PlanRules
 from planner.classes import eligible
@@ -22,7 +22,8 @@ from planner.idle import idle_table
 from planner.limits import changes, limits
 from planner.moves import moves
 from planner.needs import needs_from
-from planner.owned import COMMITTED, owned_from
+from planner.nodes import last_segment
+from planner.owned import owned_from
 from planner.prices import offer_table
 from planner.purchases import purchases
 from planner.rightsizing import Advice, recommend, to_cents
@@ -96,7 +97,6 @@ def plan_night(given: NightInputs) -> NightPlan:
         currency=CURRENCY,
         data_as_of=given.window.end,
         valid_until=_valid_until(given.as_of),
-        telemetry=given.has_utilization,
     )
     advised = recommend(bill, waterfall, advice)
     owned = holdings(given.commitments, bill, len(given.covered), given.window.end)
@@ -179,13 +179,13 @@ def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFram
     Exports give a GUID, a path or an ARN for the same commitment, in any letter case: ids are the
     same where their last segments are. Committed hours without an id get one that says so.
     """
-    known = {short_name(str(name)).lower(): str(name) for name in commitments["id"]}
+    known = {last_segment(str(name)): str(name) for name in commitments["id"]}
     spelled = {
-        name: known.get(short_name(str(name)).lower(), str(name))
+        name: known.get(last_segment(str(name)), str(name))
         for name in bill["commitment_id"].dropna().unique()
     }
     ids = bill["commitment_id"].map(spelled)
-    nameless = ids.isna() & bill["purchase_option"].isin(COMMITTED)
+    nameless = ids.isna() & bill["purchase_option"].isin(COMMITTED_OPTIONS)
     named = "unnamed " + bill["purchase_option"].astype(str) + " on " + bill["cloud"].astype(str)
     return bill.assign(commitment_id=ids.where(~nameless, named))
 

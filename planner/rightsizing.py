@@ -16,9 +16,8 @@ from data.frames import conform, empty, records
 from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
 from data.names import short_name
-from data.schema import RECOMMENDATIONS
+from data.schema import COMMITTED_OPTIONS, RECOMMENDATIONS
 from planner.moved import moved
-from planner.owned import COMMITTED
 from planner.purchases import Purchase, purchases
 from planner.waterfall import Waterfall, with_needed_cost
 
@@ -41,7 +40,6 @@ class Advice:
     currency: str
     data_as_of: datetime
     valid_until: datetime
-    telemetry: bool
 
     @property
     def month(self) -> float:
@@ -129,7 +127,7 @@ _OPPOSITE = {"move_to_spot": "move_to_on_demand"}
 
 
 def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
-    hourly = bill[~bill["purchase_option"].isin(COMMITTED)]
+    hourly = bill[~bill["purchase_option"].isin(COMMITTED_OPTIONS)]
     by_machine = dict(iter(hourly.groupby(["cloud", "instance_id"], sort=False)))
     at_work = bill[bill["state"] == "busy"].groupby(["cloud", "instance_id"])["hour_start"].max()
     rows = []
@@ -191,7 +189,7 @@ def _idle_why(
 
 
 def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
-    hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED)])
+    hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED_OPTIONS)])
     partly = hourly[~hourly["stoppable"]].copy()
     partly["left"] = partly["cost"] - partly["needed_cost"]
     partly["left_hours"] = partly["gpu_hours"] - partly["needed_gpu_hours"]

@@ -25,7 +25,7 @@ from planner.idle import idle_document
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
 from planner.planning import CURRENCY, NightInputs, planned_rows, with_owned_ids
-from planner.states import Thresholds
+from planner.states import thresholds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -165,7 +165,7 @@ def observe(session: Session, whole_days: bool = True) -> Observed:
     offers, owned = checked_prices(session), session.commitments()
     shapes = session.shapes()
     policy = Policy(
-        thresholds=_thresholds(session.settings),
+        thresholds=thresholds_of(session.settings),
         shapes=shapes,
         rates=rates_from_offers(offers, shapes),
     )
@@ -310,23 +310,6 @@ def unspread_fees(session: Session, window: Window) -> tuple[Decimal, tuple[str,
 def _fetched(store: Store, name: str, declared: Table) -> pd.DataFrame:
     table = store.table(name)
     return frames.conform(table.get_backend().to_pandas(table), declared)
-
-
-def _thresholds(settings: Settings) -> dict[str, Thresholds]:
-    """What counts as busy and held for each class: its own words, else those of the fleet."""
-    fleet = settings.thresholds
-    made = {}
-    for name in settings.class_names:
-        rule = settings.workload_class(name)
-        own = {
-            key: getattr(rule, key)
-            for key in ("busy_util_percent", "busy_sm_active", "memory_held_share")
-        }
-        stated = {
-            key: getattr(fleet, key) if value is None else value for key, value in own.items()
-        }
-        made[name] = Thresholds(**stated, idle_after_minutes=rule.idle_after_minutes)
-    return made
 
 
 def _rules(settings: Settings) -> list[Rule]:

@@ -9,10 +9,9 @@ from data import money
 from data.frames import records
 from data.money import HOURS_PER_MONTH
 from data.plan import ClassRow, IdleFigures, MixRow, RejectedPrice, SolveFigures, StateRow
-from data.schema import STATES
+from data.schema import COMMITTED_OPTIONS, STATES
 from planner.assemble import base_name
 from planner.idle import IDLE_STATES, by_bucket, idle_cost
-from planner.owned import COMMITTED
 from planner.rightsizing import to_cents
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def idle_figures(fleet: pd.DataFrame, observed_hours: int) -> tuple[IdleFigures,
         idle = part[part["state"].isin(IDLE_STATES)]
         cost = idle_cost(sums)
         month = {name: money.per_month(spent, observed_hours) for name, spent in sums.items()}
-        ends = idle.loc[idle["purchase_option"].isin(COMMITTED), "committed_until"].dropna()
+        ends = idle.loc[idle["purchase_option"].isin(COMMITTED_OPTIONS), "committed_until"].dropna()
         figures.append(
             IdleFigures(
                 currency=currency,

@@ -20,9 +20,9 @@ import pandas as pd
 from data.errors import SolveError
 from data.frames import records
 from data.money import HOURS_PER_MONTH
+from data.schema import COMMITTED_OPTIONS
 from planner.assemble import Stage, problem_at
 from planner.outcome import empty_dispatch
-from planner.owned import COMMITTED
 from planner.solve import solve_directly
 from planner.supply import offer_id
 
@@ -115,7 +115,7 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
     """The waterfall of a fleet. `bill` is FLEET_HOURS, planned rows only, money as float."""
     month = HOURS_PER_MONTH / basis.horizon.observed_hours
     stages = _solve_stages(basis, _sunk(bill, basis))
-    hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED)])
+    hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED_OPTIONS)])
     paid = float(hourly["cost"].sum()) * month
     needed = float(hourly["needed_cost"].sum()) * month
     stoppable = float(hourly.loc[hourly["stoppable"], "cost"].sum()) * month
@@ -142,7 +142,7 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
 
 
 def _committed_now(bill: pd.DataFrame) -> pd.Series:
-    rows = bill[bill["purchase_option"].isin(COMMITTED) & (bill["needed_gpu_hours"] > 0)]
+    rows = bill[bill["purchase_option"].isin(COMMITTED_OPTIONS) & (bill["needed_gpu_hours"] > 0)]
     rows = rows.dropna(subset=["cloud", "region", "instance_type", "gpu_family"])
     names = pd.DataFrame(
         {
@@ -253,7 +253,7 @@ def _same_problem(stage: Stage, basis: Basis) -> bool:
 def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:
     """USD a month paid for commitments whatever runs, before and after some of them end."""
     month = HOURS_PER_MONTH / basis.horizon.observed_hours
-    committed = bill[bill["purchase_option"].isin(COMMITTED)]
+    committed = bill[bill["purchase_option"].isin(COMMITTED_OPTIONS)]
     all_year = float(committed["cost"].sum()) * month
     hours = basis.horizon.hours
     change = sum(

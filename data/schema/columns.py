@@ -69,6 +69,8 @@ def may(name: str, dtype: Dtype, meaning: str, unit: str = "", **more: object) -
 T, I, F, M, H = Dtype.TEXT, Dtype.INT, Dtype.FLOAT, Dtype.MONEY, Dtype.HOURS  # noqa: E741
 TIME, DATE, BOOL, JSON = Dtype.TIME, Dtype.DATE, Dtype.BOOL, Dtype.JSON
 
+# Paid for whether used or not.
+COMMITTED_OPTIONS = ("reserved", "savings_plan", "capacity_block")
 PURCHASE_OPTIONS = ("on_demand", "reserved", "savings_plan", "spot", "capacity_block", "unknown")
 COMMITMENT_STATUSES = ("used", "unused")
 CHARGE_TYPES = (

@@ -38,11 +38,6 @@ class MatchRule(Section):
     namespace: Names = ()
     node: Names = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no condition is stated, so that every row matches."""
-        return not any(getattr(self, name) for name in MatchRule.model_fields)
-
 
 class OfferRule(Section):
     """Which offers suit a class; what is not stated is no limit.

@@ -78,11 +78,6 @@ def exact(value: Any) -> Any:
     return value.cast(MONEY)
 
 
-def first_exact(raw: Any, *aliases: str) -> Any:
-    """The first of the columns that is not empty, as an exact decimal; null where none is."""
-    return exact(first_text(raw, *aliases))
-
-
 def utc(value: Any) -> Any:
     """A text as a UTC time, strictly.
 

@@ -29,7 +29,7 @@ def advise(fleet: pd.DataFrame, prices: pd.DataFrame, made: Waterfall) -> pd.Dat
     bill = bills.as_numbers(fleet)
     supply = Supply(offers_from(prices, bills.shapes(), bill, ["1y"]), ())
     assert horizon_of(bills.window().end, 24).hours == 8760
-    return recommend(bill, made, Advice(24, supply, "USD", NOW, NOW, True))
+    return recommend(bill, made, Advice(24, supply, "USD", NOW, NOW))
 
 
 def mixed_fleet() -> pd.DataFrame:

@@ -15,6 +15,9 @@ from data.errors import ConfigError
 from data.hours import Window
 from planner.nightly import open_session
 from planner.session import unspread_fees
+from planner.settings import Settings
+from planner.settings import Thresholds as FleetThresholds
+from planner.states import thresholds_of
 from tests.staged import arrow_table
 
 if TYPE_CHECKING:
@@ -87,3 +90,10 @@ def test_fees_that_no_hour_bears_are_added_up_and_told() -> None:
     # A day of 155 is 155 x 730 / 24 = 4,714.58 a month.
     assert "4,715 USD a month" in notes[0]
     connection.disconnect()
+
+
+def test_thresholds_of_the_fleet_hold_for_telemetry_that_no_class_describes() -> None:
+    # The entry '' is what hours without a class are judged by: the fleet's words, not the built-in.
+    settings = Settings(thresholds=FleetThresholds(busy_util_percent=0, memory_held_share=0.5))
+    plain = thresholds_of(settings)[""]
+    assert (plain.busy_util_percent, plain.memory_held_share) == (0, 0.5)
