@@ -12,8 +12,12 @@ import re
 import zlib
 from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # untyped, but documented
+from typing import TYPE_CHECKING
 
 from data.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _GZIP = b"\x1f\x8b"
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -56,10 +60,18 @@ def decode(raw: bytes, name: str) -> Document:
             repeated.extend(found)
         return found
 
+    def load(parse_int: Callable[[str], int | float] | None) -> object:
+        tokens.clear()
+        repeated.clear()
+        return json.loads(text, object_pairs_hook=record, parse_constant=token, parse_int=parse_int)
+
     try:
-        value = json.loads(
-            text, object_pairs_hook=record, parse_constant=token, parse_int=_whole_number
-        )
+        try:
+            value = load(None)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # more digits than Python reads: a rule of ours is slower
+            value = load(_whole_number)
     except json.JSONDecodeError as error:
         what = "a second document begins here" if error.msg == "Extra data" else error.msg
         place = f"line {error.lineno} column {error.colno}"

@@ -13,7 +13,7 @@ which is convex and piecewise linear in C, with slope -sum_j (e_j - e_{j+1}) w_t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 MOST_UNIONS = 1024  # more pool sets than this cost more than the LP
-_PARTS = 40  # cuts a round, where scenarios merge and each tier may have its own
+_PARTS = 40  # cuts a round, where scenarios merge and each price may have its own
+_CHUNK = 65_536  # numbers at a time, so that they stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,17 @@ def tiers_of(groups: tuple[Group, ...]) -> list[Tier]:
     return sorted(found, key=lambda tier: (-tier.price, tier.group, tier.option.offer))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """Tiers of one price, and the unions that matter down to it: those of demand so far.
+
+    Any other union holds the same demand as a smaller one, and more capacity.
+    """
+
+    tiers: tuple[int, ...]
+    unions: Places
+
+
 def surcharge(reduced: Reduced, group: int, option: Option) -> float:
     """USD of egress in the price of an option."""
     if not option.offer:
@@ -100,13 +112,12 @@ def surcharge(reduced: Reduced, group: int, option: Option) -> float:
 
 
 class ClosedForm:
-    """The oracle. Parts are scenarios, or tiers in bands where scenarios merge."""
+    """The oracle. Parts are scenarios, or prices in bands where scenarios merge."""
 
     def __init__(self, reduced: Reduced, first: FirstStage) -> None:
         cells = reduced.cells
         self._first = first
         self._tiers = tiers_of(reduced.groups)
-        self._prices = np.array([tier.price for tier in self._tiers])
         self._egress = [surcharge(reduced, tier.group, tier.option) for tier in self._tiers]
         self._merged = not reduced.risk
         self._weights = cells.mean_hours if self._merged else cells.hours
@@ -114,20 +125,26 @@ class ClosedForm:
         self._scenarios = int(self._scenario.max()) + 1
         self._demand = np.stack([g.demand[cells.scenario, cells.hour] for g in reduced.groups])
         signatures = _signatures(reduced)
+        kinds = sorted(set(signatures), key=sorted)
+        self._signature = [kinds.index(one) for one in signatures]
         unions = _unions(signatures)
-        self._inside = np.array([[s <= u for u in unions] for s in signatures])
-        self._owned = np.stack(
-            [np.zeros(len(cells.hour)), *(pool.owned[cells.hour] for pool in reduced.pools)]
-        )[1:]
-        self._members = np.array([[n in u for n in range(len(reduced.pools))] for u in unions])
+        self._inside = np.array([[s <= u for u in unions] for s in kinds], dtype=float)
+        pools = range(len(reduced.pools))
+        self._members = np.array([[n in u for n in pools] for u in unions], dtype=float)
+        self._numbers = {union: number for number, union in enumerate(unions)}
+        self._owned = np.zeros((len(pools), len(cells.hours)))
+        for number, pool in enumerate(reduced.pools):
+            self._owned[number] = pool.owned[cells.hour]
         self._active = [
             (cells.hour >= source.start) & (cells.hour < source.end) for source in first.sources
         ]
-        steps = self._prices - np.append(self._prices[1:], 0.0)
-        bands = min(_PARTS, len(steps)) if self._merged else 1
-        self._steps = steps
-        self._band = np.arange(len(steps)) * bands // max(len(steps), 1)
-        self._bands = max(bands, 1)
+        self._everywhere = [bool(there.all()) for there in self._active]
+        prices = np.array([tier.price for tier in self._tiers])
+        starts = np.flatnonzero(np.append(True, prices[1:] != prices[:-1]))
+        self._levels = self._closed_sets(kinds, np.split(np.arange(len(prices)), starts[1:]))
+        self._steps = prices[starts] - np.append(prices[starts[1:]], 0.0)
+        self._bands = min(_PARTS, len(starts)) if self._merged else 1
+        self._band = np.arange(len(starts)) * self._bands // len(starts)
 
     @property
     def scenario_of(self) -> Places:
@@ -143,10 +160,8 @@ class ClosedForm:
         """The exact recourse cost and slopes at u."""
         value = np.zeros((self._scenarios, self._bands))
         slope = np.zeros((self._scenarios, self._bands, len(u)))
-        for tier, short, union in self._spills(u):
-            step, band = self._steps[tier], self._band[tier]
-            if step <= 0:
-                continue
+        spills = self._spills(u, self._levels)
+        for step, band, (short, union) in zip(self._steps, self._band, spills, strict=True):
             weight = self._weights * (short > 0) * step
             value[:, band] += np.bincount(self._scenario, weight * short, self._scenarios)
             slope[:, band] -= self._use(union, weight)
@@ -162,7 +177,11 @@ class ClosedForm:
         """USD per (scenario, kind): each tier's own spill at its own price."""
         found = np.zeros((self._scenarios, len(KINDS)))
         former = np.zeros(self._demand.shape[1])
-        for number, short, _ in self._spills(u):
+        alone = [
+            replace(level, tiers=(number,)) for level in self._levels for number in level.tiers
+        ]
+        for level, (short, _) in zip(alone, self._spills(u, alone), strict=True):
+            number = level.tiers[0]
             tier, spill = self._tiers[number], np.maximum(short, 0.0)
             hours = np.bincount(self._scenario, self._weights * (spill - former), self._scenarios)
             former = spill
@@ -172,13 +191,44 @@ class ClosedForm:
             found[:, KINDS.index("egress")] += gpus * egress
         return found
 
-    def _spills(self, u: Array) -> Iterator[tuple[int, Array, Places]]:
-        """For each tier, dearest first: D_j,N - C(N) at its largest per cell, and that N."""
-        excess = -(self._capacity(u).T @ self._members.T.astype(float))
-        for number, tier in enumerate(self._tiers):
-            excess[:, self._inside[tier.group]] += (tier.share * self._demand[tier.group])[:, None]
-            union = np.argmax(excess, axis=1)
-            yield number, np.take_along_axis(excess, union[:, None], 1)[:, 0], union
+    def _closed_sets(self, kinds: list[frozenset[int]], levels: list[Places]) -> list[_Level]:
+        """The levels of the tiers given by number, dearest first."""
+        found = []
+        begun: set[int] = set()
+        reached = {frozenset[int]()}
+        unions = np.zeros(1, dtype=np.intp)
+        for tiers in levels:
+            new = {self._signature[self._tiers[number].group] for number in tiers} - begun
+            for kind in sorted(new):
+                reached |= {kinds[kind] | other for other in reached}
+            if new:
+                begun |= new
+                unions = np.array(sorted(self._numbers[one] for one in reached), dtype=np.intp)
+            found.append(_Level(tuple(tiers.tolist()), unions))
+        return found
+
+    def _spills(self, u: Array, levels: list[_Level]) -> Iterator[tuple[Array, Places]]:
+        """For each level, dearest first: D_j,N - C(N) at its largest per cell, and that N."""
+        capacity = self._capacity(u)
+        size = capacity.shape[1]
+        members = self._members
+        if not (capacity != capacity[:, :1]).any():  # alike in all cells: one number a union
+            members = members @ capacity[:, :1]
+            capacity = np.ones((1, size))
+        both = np.vstack([np.zeros((len(self._inside), size)), capacity])
+        for level in levels:
+            for number in level.tiers:
+                tier = self._tiers[number]
+                both[self._signature[tier.group]] += tier.share * self._demand[tier.group]
+            held = np.vstack([self._inside[:, level.unions], -members[level.unions].T])
+            short, union = np.empty(size), np.empty(size, dtype=np.intp)
+            stride = max(_CHUNK // len(level.unions), 1)
+            for start in range(0, size, stride):
+                part = slice(start, start + stride)
+                excess = both[:, part].T @ held
+                union[part] = excess.argmax(axis=1)
+                short[part] = excess[np.arange(len(excess)), union[part]]
+            yield short, level.unions[union]
 
     def _capacity(self, u: Array) -> Array:
         capacity = self._owned.copy()
@@ -193,14 +243,12 @@ class ClosedForm:
         flat = self._scenario * size + union
         whole = np.bincount(flat, weight, self._scenarios * size).reshape(-1, size) @ self._members
         found = np.zeros((self._scenarios, len(self._first.sources)))
-        for number, (source, there) in enumerate(
-            zip(self._first.sources, self._active, strict=True)
-        ):
+        for number, source in enumerate(self._first.sources):
             if source.pool < 0:
                 continue
-            if there.all():
+            if self._everywhere[number]:
                 found[:, number] = whole[:, source.pool]
             else:
-                inside = weight * there * self._members[union, source.pool]
+                inside = weight * self._active[number] * self._members[union, source.pool]
                 found[:, number] = np.bincount(self._scenario, inside, self._scenarios)
         return found

@@ -280,9 +280,16 @@ def test_nan_and_infinity_are_rejected_wherever_they_stand(tmp_path):
     ]
 
 
-def test_a_number_too_large_for_a_float_is_infinite(tmp_path):
-    text = json.dumps(GOOD).replace("5.5", "1e999").replace('"rate": 2.4', f'"rate": {"9" * 500}')
-    assert len(faults_of_text(tmp_path, text)) == 2
+@pytest.mark.parametrize("digits", [309, 500, 5000])  # Python itself reads 4300 at most
+def test_a_number_too_large_for_a_float_is_no_finite_number(tmp_path, digits):
+    text = (
+        json.dumps(GOOD).replace("5.5", "1e999").replace('"rate": 2.4', f'"rate": {"9" * digits}')
+    )
+    found = faults_of_text(tmp_path, text.replace('"id": "two-hours"', '"x_a": NaN'))
+    assert len(found) == 3
+    assert 'reservation "1y"): must be a finite number, is ' in found[0]
+    assert '(class "train", scenario 0, hour 1): must be a finite number' in found[1]
+    assert found[2].startswith("x_a: NaN stands where a number must")
 
 
 def test_a_repeated_key_is_named_with_its_line_and_column(tmp_path):
