@@ -62,22 +62,32 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A reservation, block or savings plan that was not bought, and why."""
+    """A reservation, block or savings plan that was not bought, and why.
+
+    What the first of it would save and would cost a month; of a savings plan 1 USD an hour.
+    """
 
     kind: str
     offer: str
     id: str
     reason: str
+    saves_usd_per_month: float
+    costs_usd_per_month: float
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Demand not served: who, in how many hours, how much at most, and the limit in conflict."""
+    """Demand not served: who, in how many hours, how much at most, and the limit in conflict.
+
+    `gpu_hours` are summed over the hours of every scenario, without their weight.
+    """
 
     workload_class: str
     hours: int
     first_hour: int
+    last_hour: int
     gpus: float
+    gpu_hours: float
     limit: str
 
 
@@ -109,7 +119,7 @@ def explain(problem: Problem, found: Found, dispatch: pd.DataFrame) -> Explanati
     return Explanation(
         lines=facts.lines(oracle),
         limits=limits,
-        rejected=facts.rejected(),
+        rejected=facts.rejected(oracle),
         shortages=shortages(problem, dispatch),
     )
 
@@ -125,7 +135,9 @@ def shortages(problem: Problem, dispatch: pd.DataFrame) -> tuple[Shortage, ...]:
                 workload_class=str(name),
                 hours=len(rows),
                 first_hour=int(hours[0]),
+                last_hour=int(hours[-1]),
                 gpus=float(rows["gpus"].max()),
+                gpu_hours=float(rows["gpus"].sum()),
                 limit=_in_conflict(problem, str(name), dispatch, rows),
             )
         )
@@ -186,6 +198,7 @@ class _Facts:
         self, problem: Problem, found: Found, z: Array, worth: Array, dispatch: pd.DataFrame
     ) -> None:
         self._problem, self._found, self._z = problem, found, z
+        self._worth = worth  # a month, per GPU more of each pool first
         self._saves = found.first.spread(worth)  # a month, per unit more of each column
         self._costs = found.first.cost * _per_month(found)
         self._offers = {offer.id: offer for offer in problem.offers}
@@ -230,22 +243,29 @@ class _Facts:
         ]
         if self._found.first.budget is not None:
             budget = self._found.search.master.reduced_costs()[1]
-            found.append(Limit("upfront_budget", "", budget * self._problem.hour_weight))
+            found.append(Limit("upfront_budget", "", budget * _per_month(self._found) + 0.0))
         return tuple(sorted(found, key=lambda limit: (-limit.usd_per_month, limit.name)))
 
-    def rejected(self) -> tuple[Rejected, ...]:
+    def rejected(self, oracle: DispatchOracle) -> tuple[Rejected, ...]:
         """Everything sold for the whole file and not bought."""
         first, found = self._found.first, []
+        here = self._total(oracle, self._z)
         known = {one: number for number, one in enumerate(first.bought)}
         in_model = {(one.kind, one.offer, one.id) for one in known}
         for offer in self._problem.offers:
             for way in offer.reservations:
                 if ("reservation", offer.id, way.id) not in in_model:
+                    saves, costs = self._first_of(offer), way.rate * offer.gpus * HOURS_PER_MONTH
                     reason = self._left_out(offer)
-                    found.append(Rejected("reservation", offer.id, way.id, reason))
+                    found.append(Rejected("reservation", offer.id, way.id, reason, saves, costs))
         for number, one in enumerate(first.bought):
             if self._z[number] <= 0:
-                found.append(Rejected(one.kind, one.offer, one.id, self._reason(number)))
+                saves, costs = float(self._saves[number]), float(self._costs[number])
+                if saves > costs and not self._over_budget(number):
+                    # A slope is of the first GPU of an instance: weigh the whole of it.
+                    saves = costs + here - self._total(oracle, self._z + self._unit(number))
+                reason = self._reason(number, saves, costs)
+                found.append(Rejected(one.kind, one.offer, one.id, reason, saves, costs))
         return tuple(sorted(found, key=lambda r: (r.kind, r.offer, r.id)))
 
     def _one_fewer(self, oracle: DispatchOracle, number: int) -> float:
@@ -264,15 +284,28 @@ class _Facts:
         cost: Array = oracle.by_kind(self._found.first.feed(self._z)).sum(axis=1)
         return cost
 
-    def _reason(self, number: int) -> str:
-        saves, costs = float(self._saves[number]), float(self._costs[number])
+    def _unit(self, number: int) -> Array:
+        unit = np.zeros(len(self._z))
+        unit[number] = 1.0
+        return unit
+
+    def _reason(self, number: int, saves: float, costs: float) -> str:
         if saves <= _WORTH:
             return "no hour would use it: what it serves is served at no more cost already"
         if saves <= costs:
             return f"the first saves ${saves:,.0f} a month and costs ${costs:,.0f}"
         if self._over_budget(number):
             return "the upfront budget does not allow it"
-        return "a whole instance more is not worth it beside what is bought"
+        return (
+            f"the first saves ${saves:,.0f} a month, within the gap of the ${costs:,.0f} it costs"
+        )
+
+    def _first_of(self, offer: Offer) -> float:
+        """What one more instance in the offer's pool would save a month."""
+        for number, pool in enumerate(self._found.reduced.pools):
+            if any(one.id == offer.id for one in pool.offers):
+                return float(self._worth[number]) * offer.gpus
+        return 0.0
 
     def _left_out(self, offer: Offer) -> str:
         users = [one for one in self._problem.classes if offer.id in one.offers]

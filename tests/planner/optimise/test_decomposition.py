@@ -243,6 +243,32 @@ def test_why_tells_break_even_and_the_reason_of_each_rejection():
     assert [(r.offer, r.reason) for r in why.rejected] == [
         ("dear", "another reservation that the same classes may use costs no more")
     ]
+    # "dear" shares the pool of "a": all six GPUs are held, a seventh has no use.
+    assert (why.rejected[0].saves_usd_per_month, why.rejected[0].costs_usd_per_month) == (
+        close(0.0), close(730 * 3.9),
+    )  # fmt: skip
+
+
+def test_why_weighs_the_whole_of_an_instance_that_was_not_bought():
+    # An instance of 8 costs 8 * 3.00 = 24 an hour, and would replace 5 GPUs at 4.00 = 20.
+    asked = problem([firm("w", ["a"])], [offer("a", 4.0, 3.0, gpus=8)], {"w": [5] * 4})
+    (one,) = solve(asked, with_why=True).why.rejected
+    assert one.saves_usd_per_month == close(730 * 20)
+    assert one.costs_usd_per_month == close(730 * 24)
+    assert one.reason == "the first saves $14,600 a month and costs $17,520"
+
+
+def test_why_tells_what_more_upfront_budget_saves_a_month():
+    # One GPU at 100 upfront saves 4 - 2 = 2 an hour:
+    # 730 * 2 / 100 = 14.60 a month for each dollar more.
+    sold = offer("a", 4.0)
+    way = Reservation("all", 2.0, upfront=100.0)
+    asked = problem([firm("w", ["a"])], [dataclasses.replace(sold, reservations=(way,))],
+                    {"w": [5] * 4}, upfront_budget=200.0, hour_weight=8760 / 4)  # fmt: skip
+    why = solve(asked, with_why=True).why
+    assert [(one.kind, one.usd_per_month) for one in why.limits] == [
+        ("upfront_budget", close(14.6))
+    ]
 
 
 def test_why_names_class_hours_and_limit_of_a_shortage():
@@ -255,6 +281,7 @@ def test_why_names_class_hours_and_limit_of_a_shortage():
     why = solve(asked, with_why=True).why
     (short,) = why.shortages
     assert (short.workload_class, short.hours, short.first_hour, short.gpus) == ("w", 2, 1, 2.0)
+    assert (short.last_hour, short.gpu_hours) == (2, 4.0)
     assert short.limit == "quotas used up: aws us (10 GPUs)"
     # One more GPU in 2 of 3 hours saves 100 - 4: 96 * 2 / 3 * 730 a month.
     assert why.limits[0].usd_per_month == close(96 * 2 / 3 * 730)
