@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
     Places = npt.NDArray[np.intp]
 
-MOST_UNIONS = 1024  # more pool sets than this cost more than the LP
+MOST_UNIONS = 4096  # more pool sets than this cost more than the LP
 _PARTS = 40  # cuts a round, where scenarios merge and each price may have its own
 _CHUNK = 65_536  # numbers at a time, so that they stay in the processor's cache
 
