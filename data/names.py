@@ -1,4 +1,4 @@
-"""How machines are called in prose: short, and recognisable to the people who run them."""
+"""How machines and terms are called in prose: short, and recognisable to their people."""
 
 from __future__ import annotations
 
@@ -14,3 +14,24 @@ def short_name(resource: str, node: object = None) -> str:
     if isinstance(node, str) and node:
         return node
     return resource.rstrip("/").rsplit("/", 1)[-1] or resource
+
+
+def term_words(term: str) -> str:
+    """The id of a reservation in words.
+
+    >>> term_words("reserved_1y/monthly"), term_words("reserved_3y/all_upfront")
+    ('1 year, paid monthly', '3 years, paid all upfront')
+    """
+    name, _, payment = term.partition("/")
+    years = name.removeprefix("reserved_").removesuffix("y")
+    return f"{years} year{'' if years == '1' else 's'}, paid {payment.replace('_', ' ')}"
+
+
+def place(offer: str) -> str:
+    """An offer in words.
+
+    >>> place("aws/us-east-1/p5.48xlarge")
+    'p5.48xlarge in us-east-1'
+    """
+    parts = offer.split("/", 2)
+    return f"{parts[2]} in {parts[1]}" if len(parts) == 3 else offer

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import sys
 import uuid
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_NIGHT = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ASIDE = ".aside-"
 _STAGED = ".staged-"
 
@@ -76,6 +78,14 @@ def prepare(out: Path) -> None:
         raise StoreError(f"cannot write to the output folder {out}: {nearest} is not a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise StoreError(f"cannot write to the output folder {out}: {nearest} may not be written")
+
+
+def newest_before(out: Path, day: str) -> Path | None:
+    """The newest night in `out` of a date before `day` (ISO); None where there is none."""
+    if not out.is_dir():
+        return None
+    nights = [path for path in out.iterdir() if _NIGHT.fullmatch(path.name) and path.name < day]
+    return max(nights, key=lambda path: path.name, default=None)
 
 
 def repair(out: Path) -> None:

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from data import money
 from data.errors import DataError, UnsafePlan
+from data.reasons import Reasons, StageProof  # noqa: TC001  (pydantic reads them)
 
 FORMAT = "loadfactor-plan"
 VERSION = 1
@@ -117,6 +118,8 @@ class SolveFigures:
 
     The year is `hours_planned` modelled hours, weighted to 8,760. Needed hours that no priced
     offer can serve are counted in `short_gpu_hours_per_month`, and in no dollars of a bill.
+    `audited` is the objective priced again by other code (None: it was not), `stages` the same of
+    every stage that the savings are differences of.
     """
 
     status: str
@@ -126,6 +129,8 @@ class SolveFigures:
     gap: float
     hours_planned: int
     short_gpu_hours_per_month: float
+    audited: float | None = None
+    stages: tuple[StageProof, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +210,7 @@ class Summary:
     least_history_hours: int = 0
     has_billing: bool = True
     has_utilization: bool = True
+    reasons: Reasons | None = None
 
 
 @dataclass(frozen=True, slots=True)

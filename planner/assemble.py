@@ -72,6 +72,7 @@ class Need:
     interruptible: bool
     min_firm_share: float
     throughput: float
+    spot_max_share_per_offer: float | None = None
 
     @property
     def id(self) -> str:
@@ -131,6 +132,7 @@ def problem_at(
                     offers=part.offers,
                     shortage_penalty=penalty,
                     min_firm_share=part.min_firm_share,
+                    spot_max_share_per_offer=part.spot_cap,
                 )
             )
             demand[part.name] = horizon.repeat(part.series)
@@ -156,6 +158,7 @@ class _Part:
     series: npt.NDArray[np.float64]
     offers: tuple[str, ...]
     min_firm_share: float
+    spot_cap: float | None = None
 
 
 def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
@@ -173,6 +176,7 @@ def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
                 series,
                 (o, *_owned(need, o, supply), *_spot(need, o, supply)),
                 _least_firm(need),
+                need.spot_max_share_per_offer,
             )
             for o, series in sorted(_by_offer(need).items())
         ]
@@ -198,7 +202,8 @@ def _whole(need: Need, supply: Supply) -> list[_Part]:
         total = np.sum([series[o] for o in present], axis=0)
         offers = (*allowed, *owned, *_spot(need, present[0], supply))
         name = need.id if len(groups) == 1 else f"{need.id}{PART}{number}"
-        parts.append(_Part(name, total, offers, _least_firm(need)))
+        cap = need.spot_max_share_per_offer
+        parts.append(_Part(name, total, offers, _least_firm(need), cap))
     return parts
 
 

@@ -70,6 +70,7 @@ def needs_from(
                 interruptible=rule.interruptible,
                 min_firm_share=rule.min_firm_share,
                 throughput=throughput,
+                spot_max_share_per_offer=rule.spot_max_share_per_offer,
             )
         )
     return needs

@@ -12,7 +12,7 @@ import resource
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from data import money
-from data.errors import DataError
+from data.errors import DataError, LoadfactorError
 from data.frames import records
 from data.hours import iso
-from data.nights import prepare, write_night
+from data.nights import newest_before, prepare, write_night
 from data.plan import Plan
 from planner import __version__, session
 from planner.answers import DONE, FAILED, WITH_WARNINGS
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from data.plan import SolveFigures
     from data.store import DeliveryResult
     from planner.planning import NightPlan
     from planner.session import Session
@@ -115,7 +116,9 @@ def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Ni
             if source.kind != "files"
         ]
     with timings.step("observe"):
-        given = session.night_inputs(run)
+        last, told = _last_night(out, run.as_of.isoformat())
+        given = replace(session.night_inputs(run), last=last)
+    warnings += told
     with timings.step("plan"):
         made = plan_night(given)
     tables = Tables(
@@ -132,6 +135,18 @@ def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Ni
     folder = write_night(out, run.as_of.isoformat(), files)
     code = FAILED if rejected else WITH_WARNINGS if warnings else DONE
     return Night(folder, made.plan, tables, code, tuple(warnings), tuple(timings.rows))
+
+
+def _last_night(out: Path, day: str) -> tuple[Plan | None, list[str]]:
+    """The plan of the newest night before the day, and a warning where it cannot be read."""
+    folder = newest_before(out, day)
+    if folder is None:
+        return None, []
+    try:
+        return Plan.from_text((folder / "plan.json").read_text(encoding="utf-8")), []
+    except (OSError, UnicodeDecodeError, LoadfactorError) as error:
+        what = str(error).partition("\n")[0]
+        return None, [f"the night of {folder.name} cannot be read and has no say: {what}"]
 
 
 def render_again(folder: Path) -> tuple[str, dict[str, Any]]:
@@ -185,7 +200,8 @@ def _night_files(run: Session, made: NightPlan, tables: Tables) -> dict[str, str
 
 def _run_record(run: Session, made: NightPlan) -> dict[str, Any]:
     """What the night rested on: deliveries, versions, and how the solver ended."""
-    solve = json.loads(made.plan.to_text())["summary"]["solve"]
+    summary = json.loads(made.plan.to_text())["summary"]
+    solve, since = summary["solve"], summary["reasons"]["since"]
     return {
         "date": made.plan.date,
         "data_as_of": made.plan.data_as_of,
@@ -210,6 +226,7 @@ def _run_record(run: Session, made: NightPlan) -> dict[str, Any]:
             }
             for name, path in sorted(session.kept_files(run.settings).items())
         ],
+        "last_night": None if since is None else since["date"],
         "solve": solve,
     }
 
@@ -237,10 +254,19 @@ def _plan_warnings(made: NightPlan) -> list[str]:
         hours = summary.solve.short_gpu_hours_per_month
         warnings.append(f"{hours:,.0f} needed GPU-hours a month can be served by no priced offer")
     if summary.solve is not None and summary.solve.status != "optimal":
-        warnings.append("the solver stopped at its limit: the plan is feasible, see its gap")
+        warnings.append(_unproven(summary.solve))
     found = [row for row in records(made.quality) if row["severity"] != "info"]
     warnings += [f"{row['check']}: {row['scope']}: {row['detail']}" for row in found]
     return warnings
+
+
+def _unproven(solve: SolveFigures) -> str:
+    """What a run that its time ended can still say of its plan."""
+    short = [one.stage for one in solve.stages if one.status != "optimal"]
+    return (
+        f"the time limit ended the search ({', '.join(short) or 'plan'}): the plan is the best "
+        f"found, and may cost up to {solve.gap:.3%} more than the best possible"
+    )
 
 
 def _json(body: dict[str, Any]) -> str:

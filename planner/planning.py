@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from planner.demand import demand
 from planner.holdings import holdings, with_advised
 from planner.horizon import horizon_of
 from planner.idle import idle_table
+from planner.last_night import same_fleet, target
 from planner.limits import changes, limits
 from planner.moves import moves
 from planner.needs import needs_from
@@ -26,9 +27,12 @@ from planner.nodes import last_segment
 from planner.owned import owned_from
 from planner.prices import offer_table
 from planner.purchases import purchases
+from planner.reasons import Basis as ReasonsBasis
+from planner.reasons import Last, owned_parts, reasons
 from planner.rightsizing import Advice, recommend, to_cents
+from planner.stage_solver import StageSolver
 from planner.supply import Supply, offers_from
-from planner.waterfall import Basis, Waterfall, run, solver
+from planner.waterfall import Basis, Waterfall, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from data.hours import Window
+    from data.reasons import OwnedPart, Reasons
+    from planner.outcome import Plan as Bought
     from planner.settings import Settings, WorkloadClass
 
 CURRENCY = "USD"
@@ -50,7 +56,8 @@ class NightInputs:
 
     Frames are FLEET_HOURS, OFFERS, GPU_SHAPES, COMMITMENTS and QUALITY; `deliveries` are the ids
     of the deliveries that were read; `covered` are the hours of the window that have data;
-    `unspread_fees` are fees in USD for commitments and blocks that no hour bears.
+    `unspread_fees` are fees in USD for commitments and blocks that no hour bears; `last` is the
+    plan of the newest night before, None where there is none.
     """
 
     as_of: date
@@ -68,6 +75,7 @@ class NightInputs:
     has_utilization: bool
     unspread_fees: Decimal = Decimal(0)
     notes: tuple[str, ...] = ()
+    last: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +94,14 @@ class NightPlan:
 
 def plan_night(given: NightInputs) -> NightPlan:
     """The plan of a night. Raises SolveError where the optimiser finds none."""
+    last, last_note = _usable_last(given)
+    given = replace(given, last=last)
     bill, left_out, missing = planned_rows(given.fleet, given.settings)
     bill = with_owned_ids(bill, given.commitments)
     left_out += given.unspread_fees
     supply = _supply(bill, given)
-    waterfall = _waterfall(bill, supply, given)
+    owned_now = owned_parts(given.commitments, bill, supply, given.window.end)
+    waterfall = _waterfall(bill, supply, given, owned_now)
     advice = Advice(
         window_hours=len(given.covered),
         supply=supply,
@@ -105,19 +116,23 @@ def plan_night(given: NightInputs) -> NightPlan:
         for row in records(advised)
     }
     limit_rows = limits(bill, len(given.covered))
-    notes = (*given.notes, *missing, *_managed_note(given.fleet), *supply.notes)
+    bought = purchases(waterfall.plan, supply, waterfall.instead)
+    notes = (*given.notes, *missing, *last_note, *_managed_note(given.fleet), *supply.notes)
     plan = Plan(
         date=given.as_of.isoformat(),
         data_as_of=iso(given.window.end),
         valid_until=iso(_valid_until(given.as_of)),
         inputs=given.deliveries,
         changes=changes(limit_rows, CURRENCY),
-        summary=_summary(given, waterfall, supply, advised, left_out, notes),
+        summary=replace(
+            _summary(given, waterfall, supply, advised, left_out, notes),
+            reasons=_reasons(given, waterfall, supply, owned_now),
+        ),
     )
     return NightPlan(
         plan=plan,
         recommendations=advised,
-        commitments=with_advised(owned, purchases(waterfall.plan, supply), ids),
+        commitments=with_advised(owned, bought, ids),
         limits=limit_rows,
         idle=idle_table(given.fleet),
         quality=given.quality,
@@ -200,7 +215,9 @@ def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
     return Supply(offers, owned, notes)
 
 
-def _waterfall(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> Waterfall:
+def _waterfall(
+    bill: pd.DataFrame, supply: Supply, given: NightInputs, owned: tuple[OwnedPart, ...]
+) -> Waterfall:
     table = offer_table(given.offers, given.shapes)
 
     def allowed(rule: WorkloadClass, family: str) -> set[str]:
@@ -215,9 +232,44 @@ def _waterfall(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> Waterf
             upfront_budget=settings.upfront_budget,
             allow_commitments=len(given.covered) >= settings.min_history_days * 24,
         ),
-        solve_stage=solver(settings.gap, settings.time_limit_seconds, settings.solver),
+        solve_stage=StageSolver(
+            gap=settings.gap,
+            time_limit=settings.time_limit_seconds,
+            name=settings.solver,
+            last=None if given.last is None else _advised(given.last, owned),
+            tolerance=settings.tolerance,
+        ),
     )
     return run(bill, basis)
+
+
+def _advised(last: Plan, owned: tuple[OwnedPart, ...]) -> Bought | None:
+    """What the last night advised and is not bought yet; None where it does not say."""
+    said = last.summary.reasons
+    return None if said is None else target(said, owned)
+
+
+def _usable_last(given: NightInputs) -> tuple[Plan | None, tuple[str, ...]]:
+    """The last night's plan where this one can stay near to it, and a note where it cannot."""
+    last = given.last
+    if last is None:
+        return None, ()
+    if last.summary.reasons is None:
+        return None, (f"the night of {last.date} does not say what it advised to buy",)
+    if not same_fleet(last, given.fleet["account"].dropna().unique()):
+        return None, (f"the night of {last.date} is of other accounts: it has no say in this one",)
+    return last, ()
+
+
+def _reasons(
+    given: NightInputs, waterfall: Waterfall, supply: Supply, owned: tuple[OwnedPart, ...]
+) -> Reasons:
+    horizon = horizon_of(given.window.end, len(given.covered))
+    said = None if given.last is None else given.last.summary.reasons
+    last = None
+    if given.last is not None and said is not None:
+        last = Last(given.last.date, said, given.settings.plan.tolerance)
+    return reasons(ReasonsBasis(waterfall, supply, horizon, owned), last)
 
 
 def _summary(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from data.money import HOURS_PER_MONTH
 from planner.supply import TERM_HOURS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planner.alternatives import Alternative, Key
     from planner.supply import Supply, SupplyOffer
     from planner.waterfall import Solved
 
@@ -17,8 +20,13 @@ _ASSURED = {"gcp": "yes"}
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """One commitment to buy; money in USD, shares 0 to 1, `weight` shares out the saving."""
+    """One commitment to buy; money in USD, shares 0 to 1, `weight` shares out the saving.
 
+    `key` is its kind, its offer (or provider) and its id in the problem; `binding` what keeps the
+    plan from buying more; `instead` the next best without it, where that was worked out.
+    """
+
+    key: Key
     kind: str
     cloud: str
     region: str | None
@@ -37,9 +45,13 @@ class Purchase:
     expected_share: float | None
     why: str
     weight: float
+    binding: str = "demand"
+    instead: Alternative | None = None
 
 
-def purchases(solved: Solved, supply: Supply) -> list[Purchase]:
+def purchases(
+    solved: Solved, supply: Supply, instead: Mapping[Key, Alternative] | None = None
+) -> list[Purchase]:
     """Everything the plan buys, reservations first, in order of offer and term."""
     bought = [
         _reservation(supply.offers[one.offer], one.id, one.count, solved)
@@ -49,7 +61,50 @@ def purchases(solved: Solved, supply: Supply) -> list[Purchase]:
         _savings_plan(one.provider, one.usd_per_hour, solved, supply)
         for one in sorted(solved.result.savings_plans, key=lambda one: one.provider)
     ]
-    return bought
+    return [_explained(one, solved, (instead or {}).get(one.key)) for one in bought]
+
+
+def _explained(one: Purchase, solved: Solved, instead: Alternative | None) -> Purchase:
+    """The purchase with what binds it and what the plan would do without it."""
+    bound = replace(one, binding=_binding(one, solved), instead=instead)
+    if instead is None:
+        return bound
+    return replace(
+        bound, why=f"{one.why}. Without it the best plan would {alternative_words(instead)}"
+    )
+
+
+def alternative_words(instead: Alternative) -> str:
+    """What the best plan without a purchase would do, and what that costs a month."""
+    more = instead.usd_per_month
+    if abs(more) <= max(instead.within, 1.0):
+        cost = "about the same"
+    elif more > 0:
+        cost = f"${more:,.0f} more a month"
+    else:
+        cost = f"${-more:,.0f} less a month, within the tolerance"
+    return f"{instead.words}, and cost {cost}"
+
+
+def _binding(one: Purchase, solved: Solved) -> str:
+    """What keeps the plan from buying more: the upfront budget, a quota, or demand itself.
+
+    Where a quota holds back what is bought by the hour, what is reserved stands in for it.
+    """
+    why = solved.result.why
+    if why is None:
+        return "demand"
+    kind = "plan" if one.kind == "savings_plan" else "reservation"
+    name = one.key[1] if kind == "reservation" else ""
+    for line in why.lines:
+        same = (line.kind, line.offer, line.id) == (kind, name, one.key[2])
+        if same and line.binding == "upfront_budget":
+            return "upfront_budget"
+    scarce = solved.scarce
+    if one.region is None:
+        scarce = frozenset(name.split(" ")[0] for name in scarce)
+    place = one.cloud if one.region is None else f"{one.cloud} {one.region}"
+    return "quota" if place in scarce else "demand"
 
 
 def used_share(solved: Solved, offer: str, bought_gpus: float) -> float | None:
@@ -73,6 +128,7 @@ def _reservation(offer: SupplyOffer, term_id: str, count: int, solved: Solved) -
     share = "" if expected is None else f", expected at work {expected:.0%} of the hours"
     against = "" if even is None else f"it pays above {even:.0%}"
     return Purchase(
+        key=("reserved", offer.id, term_id),
         kind="reserved",
         cloud=offer.cloud,
         region=offer.region,
@@ -109,6 +165,7 @@ def _savings_plan(cloud: str, usd_per_hour: float, solved: Solved, supply: Suppl
     term_hours = TERM_HOURS["reserved_1y"]
     types = ", ".join(sorted({offer.instance_type for offer in offers}))
     return Purchase(
+        key=("savings_plan", cloud, cloud),
         kind="savings_plan",
         cloud=cloud,
         region=None,

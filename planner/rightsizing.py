@@ -17,6 +17,7 @@ from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
 from data.names import short_name
 from data.schema import COMMITTED_OPTIONS, RECOMMENDATIONS
+from planner.class_shares import class_shares
 from planner.moved import moved
 from planner.purchases import Purchase, purchases
 from planner.waterfall import Waterfall, with_needed_cost
@@ -157,6 +158,7 @@ def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
                 "now": float(whole["cost"].sum()) * advice.month,
                 "capacity_assured": "no",
                 "confidence": "high" if held == 0 else "medium",
+                "binding_constraint": "demand",
                 "risk": "on-demand capacity may not be there when it is started again"
                 + ("" if held == 0 else "; somebody held it, ask before stopping"),
                 "why": _idle_why(whole, (hours, billed, held), at_work.get((cloud, instance))),
@@ -215,6 +217,7 @@ def _rightsize(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
                 "weight": float(part["left"].sum()),
                 "capacity_assured": "no",
                 "confidence": "low",
+                "binding_constraint": "demand",
                 "risk": words[2],
                 "why": f"{hours:,.0f} GPU-hours were {words[1]}",
                 "cash": bool(told),
@@ -254,6 +257,9 @@ def _by_class(kind: str, waterfall: Waterfall, advice: Advice) -> list[dict[str,
                 "weight": float(row["weight"]),
                 "capacity_assured": words[1],
                 "confidence": "medium",
+                **class_shares(
+                    kind, (str(row["class"]), str(row["offer"])), waterfall, advice.supply
+                ),
                 "risk": words[2],
                 "why": words[3],
             }
@@ -285,7 +291,7 @@ _WORDS = {
 
 def _buy(waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:
     rows = []
-    for one in purchases(waterfall.plan, advice.supply):
+    for one in purchases(waterfall.plan, advice.supply, waterfall.instead):
         rows.append(_purchase_row(one))
     return rows
 
@@ -310,6 +316,7 @@ def _purchase_row(one: Purchase) -> dict[str, Any]:
         "confidence": "medium",
         "break_even_share": one.break_even_share,
         "expected_share": one.expected_share,
+        "binding_constraint": one.binding,
         "risk": "must be paid for the whole term, used or not; demand may fall and prices may fall",
         "why": one.why,
         "cash": one.upfront == 0,

@@ -9,6 +9,7 @@ from data import money
 from data.frames import records
 from data.money import HOURS_PER_MONTH
 from data.plan import ClassRow, IdleFigures, MixRow, RejectedPrice, SolveFigures, StateRow
+from data.reasons import StageProof
 from data.schema import COMMITTED_OPTIONS, STATES
 from planner.assemble import base_name
 from planner.idle import IDLE_STATES, by_bucket, idle_cost
@@ -17,6 +18,7 @@ from planner.rightsizing import to_cents
 if TYPE_CHECKING:
     import pandas as pd
 
+    from planner.assemble import Stage
     from planner.supply import Supply
     from planner.waterfall import Solved, Waterfall
 
@@ -133,6 +135,7 @@ def solve_figures(waterfall: Waterfall) -> SolveFigures:
     """How the optimiser ended on the plan; optimal only where every stage is."""
     plan = waterfall.plan
     result = plan.result
+    stages = tuple(_proof(stage, solved) for stage, solved in sorted(waterfall.stages.items()))
     return SolveFigures(
         status=waterfall.status,
         solver=result.solver,
@@ -141,6 +144,21 @@ def solve_figures(waterfall: Waterfall) -> SolveFigures:
         gap=round(max(0.0, result.gap or 0.0), 9),
         hours_planned=plan.problem.hours,
         short_gpu_hours_per_month=round(plan.short_gpu_hours, 6),
+        audited=round(plan.audited, 6),
+        stages=stages,
+    )
+
+
+def _proof(stage: Stage, solved: Solved) -> StageProof:
+    result = solved.result
+    return StageProof(
+        stage=stage.name.lower(),
+        status=result.status,
+        solver=result.solver,
+        objective=round(result.objective or 0.0, 6),
+        bound=round(result.bound or 0.0, 6),
+        gap=round(max(0.0, result.gap or 0.0), 9),
+        audited=round(solved.audited, 6),
     )
 
 

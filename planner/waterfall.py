@@ -10,8 +10,7 @@ counted as hours, never as dollars.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,22 +20,27 @@ from data.errors import SolveError
 from data.frames import records
 from data.money import HOURS_PER_MONTH
 from data.schema import COMMITTED_OPTIONS
+from planner.alternatives import alternatives
 from planner.assemble import Stage, problem_at
+from planner.optimise.audit import audit
+from planner.optimise.explain import shortages
 from planner.outcome import empty_dispatch
-from planner.solve import solve_directly
 from planner.supply import offer_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from planner.alternatives import Alternative, Key
     from planner.assemble import Need, PlanRules
     from planner.horizon import Horizon
+    from planner.optimise.explain import Shortage
     from planner.outcome import Result
     from planner.problem import Problem
+    from planner.stage_solver import StageSolver
     from planner.supply import Supply
 
 MONTHS = 12.0
-_LEAST_SECONDS = 1.0
+_SMALLEST = 0.005  # USD a month
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class Solved:
     Of the dispatch, which is large, only its sums are kept: `used` are GPU-hours a month by
     class, offer and kind (paid or held), `reserved` the GPUs at work on reserved capacity by offer
     and hour; `short_gpu_hours` a month are served by no priced offer; `whole_machines` is what a
-    month would cost more if each hour's GPUs were bought as whole machines.
+    month would cost more if each hour's GPUs were bought as whole machines; `audited` is the
+    result's objective priced again, USD a year; `short` is who is short of what, and why.
     """
 
     stage: Stage
@@ -57,6 +62,16 @@ class Solved:
     reserved: pd.DataFrame
     short_gpu_hours: float
     whole_machines: float
+    audited: float
+    short: tuple[Shortage, ...] = ()
+
+    @property
+    def scarce(self) -> frozenset[str]:
+        """Clouds and regions ("aws us-east-1") whose quota costs money, as far as explained."""
+        limits = () if self.result.why is None else self.result.why.limits
+        return frozenset(
+            one.name for one in limits if one.kind == "quota" and one.usd_per_month > _SMALLEST
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +95,15 @@ class Waterfall:
     """The steps and the solved stages they come from, the last stage being the plan.
 
     `committed_now` are needed GPU-hours a month that run on commitments today, by class id and
-    offer; `at_book` what the needed hours cost at the plan's prices, USD a month by class id.
+    offer; `at_book` what the needed hours cost at the plan's prices, USD a month by class id;
+    `instead` the next best to each purchase of the plan, where it was worked out.
     """
 
     steps: Steps
     stages: dict[Stage, Solved]
     committed_now: pd.Series
     at_book: dict[str, float]
+    instead: dict[Key, Alternative] = field(default_factory=dict)
 
     @property
     def plan(self) -> Solved:
@@ -108,7 +125,7 @@ class Basis:
     supply: Supply
     horizon: Horizon
     rules: PlanRules
-    solve_stage: Callable[[Problem], Result]
+    solve_stage: StageSolver
 
 
 def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
@@ -138,7 +155,8 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         buy=cost[Stage.EXPIRY] - cost[Stage.BUY],
         plan=cost[Stage.BUY],
     )
-    return Waterfall(steps, stages, _committed_now(bill) * month, at_book)
+    instead = alternatives(stages[Stage.BUY], basis.solve_stage)
+    return Waterfall(steps, stages, _committed_now(bill) * month, at_book, instead)
 
 
 def _committed_now(bill: pd.DataFrame) -> pd.Series:
@@ -165,51 +183,40 @@ def with_needed_cost(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(needed_cost=rows["cost"] * share)
 
 
-def solver(gap: float, time_limit: float, name: str) -> Callable[[Problem], Result]:
-    """How the stages are solved: together within `time_limit` seconds, each with what is left."""
-    began = time.monotonic()
-
-    def solve_stage(problem: Problem) -> Result:
-        left = max(time_limit - (time.monotonic() - began), _LEAST_SECONDS)
-        limit = min(left, time_limit)
-        return solve_directly(problem, gap=gap, time_limit=limit, solver=name)
-
-    return solve_stage
-
-
 def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]:
     stages: dict[Stage, Solved] = {}
     former: Solved | None = None
     for stage in Stage:
-        if former is not None and _same_problem(stage, basis):
+        if former is not None and stage is Stage.EXPIRY and _nothing_ends(basis):
             cost = former.usd_per_month + sunk[stage] - sunk[former.stage]
             stages[stage] = replace(former, stage=stage, usd_per_month=cost)
         else:
             problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
+            solve = basis.solve_stage.plan if stage is Stage.BUY else basis.solve_stage.stage
             # The result is named nowhere else: its dispatch is large, and goes with the call.
-            stages[stage] = _checked(
-                stage, problem, basis.solve_stage(problem), sunk[stage], former
-            )
+            stages[stage] = _checked((stage, problem, sunk[stage]), solve(problem), former, basis)
         former = stages[stage]
     return stages
 
 
 def _checked(
-    stage: Stage, problem: Problem, result: Result, sunk: float, former: Solved | None
+    asked: tuple[Stage, Problem, float], result: Result, former: Solved | None, basis: Basis
 ) -> Solved:
     """The solved stage; the former one where that is no worse.
 
     MOVE and BUY only add choices, so the former plan is still allowed: where the newer one comes
-    out dearer, within the solver's gap, or is not found in time, the former one is kept.
+    out dearer (within the solver's gap, or to stay near the last night's advice), or is not found
+    in time, the former one is kept, with the bound of the newer stage.
     """
+    stage, problem, sunk = asked
     allowed = former is not None and stage in (Stage.MOVE, Stage.BUY)
-    if result.objective is None:
-        if former is None or not allowed:
+    if former is None or not allowed:
+        if result.objective is None:
             raise SolveError(f"no plan: stage {stage.name} of the plan is {result.status}")
-        kept = replace(former.result, status="feasible")
+        return _kept(stage, problem, result, sunk)
+    if result.objective is None or result.objective > (former.result.objective or 0.0):
+        kept = basis.solve_stage.kept(former.result, result)
         return replace(former, stage=stage, result=kept)
-    if former is not None and allowed and result.objective > (former.result.objective or 0.0):
-        return replace(former, stage=stage)
     return _kept(stage, problem, result, sunk)
 
 
@@ -225,7 +232,9 @@ def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved
     slim = replace(result, dispatch=empty_dispatch())
     used = used[used["kind"] != "shortage"].reset_index(drop=True)
     whole = _whole_machines(dispatch, problem) * month
-    return Solved(stage, problem, slim, cost, used, reserved, short, whole)
+    again = audit(problem, result.plan, dispatch).usd
+    missing = shortages(problem, dispatch)
+    return Solved(stage, problem, slim, cost, used, reserved, short, whole, again, missing)
 
 
 def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
@@ -242,12 +251,9 @@ def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
     return extra
 
 
-def _same_problem(stage: Stage, basis: Basis) -> bool:
-    if stage is Stage.EXPIRY:
-        return all(one.until_hour >= basis.horizon.hours for one in basis.supply.owned)
-    if stage is Stage.BUY:
-        return not basis.rules.allow_commitments
-    return False
+def _nothing_ends(basis: Basis) -> bool:
+    """Whether every owned commitment lasts for the whole planned year."""
+    return all(one.until_hour >= basis.horizon.hours for one in basis.supply.owned)
 
 
 def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:

@@ -12,7 +12,7 @@ import jinja2
 
 from data.frames import records
 from data.names import short_name
-from reports import answer, numbers
+from reports import answer, numbers, why
 from reports.tables import Tables
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 def report_markdown(plan: Plan, tables: Tables) -> str:
     """The report as Markdown, ending in one line feed; the same inputs give the same bytes."""
-    summary = plan.summary
+    summary, reasons = plan.summary, plan.summary.reasons
     recommendations = records(tables.recommendations)
     text = _environment().get_template("report.md.j2").render(
         plan=plan,
@@ -61,6 +61,14 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         finding_counts=Counter(tables.quality["severity"].tolist()),
         prices=_prices(summary.rejected_prices),
         stale=[row for row in summary.freshness if row.stale],
+        purchases=why.purchases(reasons),
+        limit_sentences=why.limit_sentences(reasons),
+        shortages=reasons.shortages if reasons else (),
+        since=reasons.since if reasons else None,
+        not_chosen=why.not_chosen(reasons)[:MOST_ROWS],
+        more_not_chosen=max(0, len(why.not_chosen(reasons)) - MOST_ROWS),
+        proof=why.proof(summary.solve) if summary.solve else None,
+        unproven=why.unproven(summary.solve) if summary.solve else [],
     )  # fmt: skip
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 

@@ -13,7 +13,8 @@ from planner.needs import needs_from
 from planner.owned import owned_from
 from planner.settings import OfferRule, Settings, WorkloadClass
 from planner.supply import Supply, offers_from
-from planner.waterfall import Basis, Steps, Waterfall, run, solver
+from planner.stage_solver import StageSolver
+from planner.waterfall import Basis, Steps, Waterfall, run
 from tests import bills
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def work_out(
         supply=supply,
         horizon=horizon_of(window.end, window.hours),
         rules=PlanRules(upfront_budget=0.0),
-        solve_stage=solver(1e-6, 60.0, "highs"),
+        solve_stage=StageSolver(1e-6, 60.0, "highs"),
     )
     return run(bill, basis)
 

@@ -27,6 +27,7 @@ from data.plan import (
     StateRow,
     Summary,
 )
+from data.reasons import LineChange, PlanLimit, PlanOption, Reasons, SinceLastNight, StageProof
 from data.schema import COMMITMENTS_OUT, IDLE, LIMITS, QUALITY, RECOMMENDATIONS
 from reports.tables import Tables
 
@@ -170,7 +171,11 @@ def summary() -> Summary:
             MixRow("training", "H100", "aws us-east-1 p5.48xlarge", "spot", 1825.0,
                    money("2737.5")),
         ),
-        solve=SolveFigures("optimal", "highs 1.16.0", 140256.0, 140250.0, 0.0000428, 8800, 0.0),
+        solve=SolveFigures(
+            "optimal", "highs 1.16.0", 140256.0, 140250.0, 0.0000428, 8800, 0.0, 140256.012,
+            (StageProof("buy", "optimal", "highs 1.16.0", 140256.0, 140250.0, 0.0000428,
+                        140256.012),),
+        ),
         moves=(
             Move("Release i-0a when it is idle", ("r-release",), money("2920"), money("2920"),
                  money("0"), money("0"), "USD", "unknown", "Nobody used it for 200 GPU-hours.",
@@ -197,6 +202,66 @@ def summary() -> Summary:
         ),
         least_history_hours=72,
         notes=("The fleet and its prices are made.",),
+        reasons=reasons(),
+    )  # fmt: skip
+
+
+def option(**values: object) -> PlanOption:
+    """A reservation of a year at 1.40 beside 2.00 on demand: 8 x 1.40 x 730 = 8,176 a month."""
+    standing = PlanOption(
+        kind="reserved",
+        cloud="aws",
+        region="us-east-1",
+        name="p5.48xlarge",
+        term="reserved_1y/monthly",
+        count=1.0,
+        usd_per_gpu_hour=1.4,
+        hourly_usd_per_gpu_hour=2.0,
+        break_even_share=0.7,
+        expected_share=0.95,
+        needed_gpus=10.5,
+        owned_gpus=0.0,
+        binding="demand",
+        why="Training needs it in 95% of hours.",
+        costs_per_month=money("8176"),
+    )
+    return dataclasses.replace(standing, **values)  # type: ignore[arg-type]  # any field
+
+
+def reasons() -> Reasons:
+    """One line to buy, two that are not, a limit of each kind, and a change since last night."""
+    unused = {"count": 0.0, "expected_share": None, "binding": None}
+    return Reasons(
+        options=(
+            option(
+                saves_per_month=money("9676.4"),
+                alternative="buy these hours on demand or as spot, and cost $1,500 more a month",
+                alternative_per_month=money("1500.4"),
+            ),
+            option(
+                **unused, region="us-west-2", saves_per_month=money("7000"),
+                why="the first saves $7,000 a month and costs $8,176",
+            ),
+            option(
+                count=0.0, binding=None, expected_share=0.9, kind="spot", cloud="gcp",
+                region="us-west1", name="a3-highgpu-8g",
+                term="useful 0.9000", why="training runs on what is committed in every hour",
+                costs_per_month=None,
+            ),
+        ),
+        limits=(
+            PlanLimit("quota", "aws", "us-east-1", "p5.48xlarge", money("840.5")),
+            PlanLimit("upfront_budget", "", "", "$1,000", money("14.6")),
+        ),
+        since=SinceLastNight(
+            date="2026-11-29",
+            tolerance=0.001,
+            unchanged=1,
+            changes=(
+                LineChange("aws savings plan, 1 year", "$2.00 an hour", "none",
+                           "price: on demand went from $2.2000 to $2.0000 a GPU-hour"),
+            ),
+        ),
     )  # fmt: skip
 
 
