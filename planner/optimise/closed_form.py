@@ -58,6 +58,11 @@ def holds(reduced: Reduced) -> bool:
         return False
     if any(any(pool.egress.values()) for pool in reduced.pools):
         return False
+    return few_unions(reduced)
+
+
+def few_unions(reduced: Reduced) -> bool:
+    """Whether the pool sets are few enough for the closed form to be the quicker one."""
     return len(_unions(_signatures(reduced))) <= MOST_UNIONS
 
 

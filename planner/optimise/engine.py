@@ -17,9 +17,10 @@ from planner.optimise.dispatch import dispatch_of
 from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import FirstStage, first_stage
 from planner.optimise.greedy import Greedy
+from planner.optimise.guess import guess
 from planner.optimise.master import Master
 from planner.optimise.previous import stay_near, still_sold
-from planner.optimise.recourse import KINDS, Evaluation, Oracle, Risk, risk_of
+from planner.optimise.recourse import KINDS, Evaluation, Oracle, risk_for, risk_of
 from planner.optimise.search import Search
 from planner.optimise.template import template
 from planner.optimise.vertices import VertexCuts
@@ -89,7 +90,7 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     # The cost of a chain of blocks is its bound until the end: leave room for the difference.
     chained = isinstance(oracle, DispatchOracle) and oracle.chained
     gap = limits.gap * (_CHAIN_SHARE if chained else 1.0)
-    search = Search(first, _risk(reduced, oracle), oracle, limits.solver, gap, limits.until)
+    search = Search(first, risk_for(reduced, oracle), oracle, limits.solver, gap, limits.until)
     if not oracle.merged:
         for cut in start.cuts:
             search.master.add(cut)
@@ -108,6 +109,7 @@ class Start:
     z: Array
     keep: npt.NDArray[np.intp] | None
     cuts: list[Evaluation]
+    cheap: VertexCuts | None = None
 
 
 def _sampled(reduced: Reduced, first: FirstStage, limits: Limits) -> Start:
@@ -119,17 +121,18 @@ def _sampled(reduced: Reduced, first: FirstStage, limits: Limits) -> Start:
     oracle = DispatchOracle(sampled, first)
     now = time.perf_counter()
     until = now + _SAMPLE_TIME * max(limits.until - now, 0.0)
-    search = Search(first, _risk(sampled, oracle), oracle, "highs", _SAMPLE_GAP, until)
-    search.relax(start, tightness=1.0)
+    search = Search(first, risk_for(sampled, oracle), oracle, "highs", _SAMPLE_GAP, until)
+    begin = guess(sampled, first, until)
+    search.relax(begin, _STEP_SHARE if begin.any() else 1.0, tightness=1.0)
     if search.relaxed_at is None:
-        return Start(start, None, [])
+        return Start(begin, None, [])
     keep, duals = oracle.promising(), oracle.duals_by_hour()
     oracle.close()
     if oracle.merged and len(reduced.problem.scenarios) > 1:
         return Start(search.relaxed_at, keep, [])
     cheap = VertexCuts(reduced, sampled, first, template(reduced), duals)
     cuts = _cheap_cuts(reduced, first, cheap, search.relaxed_at, limits)
-    return Start(search.relaxed_at, keep, cuts)
+    return Start(search.relaxed_at, keep, cuts, cheap)
 
 
 def _cheap_cuts(
@@ -168,16 +171,6 @@ def dispatch(found: Found) -> pd.DataFrame:
     return dispatch_of(found.reduced, oracle, found.plan)
 
 
-def _risk(reduced: Reduced, oracle: Oracle) -> Risk:
-    risk = risk_of(reduced)
-    if not oracle.merged:
-        return risk
-    # Probabilities are in the hours' weights already; only the factor of the risk is left.
-    cvar = reduced.problem.cvar
-    single = cvar is not None and len(reduced.problem.scenarios) == 1
-    return Risk(np.array([1.0 + cvar.weight if single and cvar is not None else 1.0]), 0.0, 0.0)
-
-
 def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
     """The answer of a search; where it evaluated no plan, of a quick dispatch of two plans."""
     problem, oracle = reduced.problem, search.oracle
@@ -197,12 +190,14 @@ def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) ->
 
 def _quick(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
     """The better of buying nothing and the sampled plan rounded down, at a quick dispatch."""
-    greedy = Greedy(reduced, first)
+    cheap = start.cheap
+    greedy = Greedy(reduced, first, None if cheap is None else cheap.duals)
     scale = reduced.problem.hour_weight
     best: tuple[float, Plan, dict[str, float]] | None = None
     for z in (np.zeros(len(first)), np.where(first.whole, np.floor(start.z + 1e-9), start.z)):
         plan = first.plan(z)
-        kinds = greedy.by_kind(first.feed(first.vector(plan)))
+        u = first.feed(first.vector(plan))
+        kinds = greedy.by_kind(u, None if cheap is None else cheap.choose(u))
         costs = _costs(reduced, kinds, False, plan)
         total = math.fsum(costs.values())
         if best is None or total < best[0]:

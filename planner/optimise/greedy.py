@@ -1,7 +1,8 @@
 """A quick dispatch that keeps every rule: what a plan costs at most, found in one pass.
 
-Groups take turns, dearest first; each uses reserved capacity, then what it may buy, cheapest
-first. Waiting work runs evenly over its window. For when the time does not allow the optimum.
+In each cell the groups take turns, and each takes its ways to a GPU-hour in order of their
+reduced cost under prices given for the cell: scarce capacity is so left to those who need it.
+Waiting work runs evenly over its window. For when the time does not allow the optimum.
 """
 
 from __future__ import annotations
@@ -10,97 +11,150 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.model.options import Use
 from planner.optimise.first_stage import plans
 from planner.optimise.recourse import KINDS
+from planner.optimise.template import RESERVED, template
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from planner.model.options import Option
     from planner.model.reductions import Group, Reduced
     from planner.optimise.first_stage import FirstStage
+    from planner.optimise.template import Template
 
     Array = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.intp]
+
+_EGRESS = KINDS.index("egress")
+_TIGHT = 1e-6  # USD; a reduced cost below it is none
 
 
 class Greedy:
-    """Costs of plans by the quick dispatch."""
+    """Costs of plans by the quick dispatch, under some vectors of row prices (duals)."""
 
-    def __init__(self, reduced: Reduced, first: FirstStage) -> None:
-        self._reduced, self._first = reduced, first
+    def __init__(self, reduced: Reduced, first: FirstStage, duals: Array | None = None) -> None:
+        self._reduced, self._first, self._form = reduced, first, template(reduced)
         cells = reduced.cells
         at = cells.scenario, cells.hour
-        self._needs = [(g.demand if g.firm else _evenly(g))[at] for g in reduced.groups]
-        self._order = sorted(range(len(self._needs)), key=lambda n: -_dearest(reduced.groups[n]))
+        self._needs = np.stack([(g.demand if g.firm else _evenly(g))[at] for g in reduced.groups])
+        form = self._form
+        if duals is None:
+            duals = np.zeros((1, form.rows.size))
+        costs = form.reduced_costs(duals, np.arange(len(form))) / form.useful
+        self._columns, self._turns = _ranks(form, costs, len(reduced.groups))
+        pools = form.kind == RESERVED
+        self._pools = [np.flatnonzero(pools & (form.group == g)) for g in range(form.rows.pool)]
+        dearest = np.argsort(-form.cost / form.useful, kind="stable")
+        self._bought = [
+            [n for n in dearest.tolist() if not pools[n] and form.group[n] == g]
+            for g in range(form.rows.pool)
+        ]
 
-    def by_kind(self, u: Array) -> Array:
-        """USD per (scenario, kind of KINDS), per hour weight, not weighted by probability."""
-        reduced, cells = self._reduced, self._reduced.cells
-        capacity, self._spend, self._left = self._limits(u)
-        found = np.zeros((len(reduced.problem.scenarios), len(KINDS)))
-        offers = {offer.id: offer for offer in reduced.problem.offers}
+    def by_kind(self, u: Array, chosen: Places | None = None) -> Array:
+        """USD per (scenario, kind of KINDS), per hour weight, not weighted by probability.
 
-        def add(kind: str, gpus: Array, price: float) -> None:
-            usd = np.bincount(cells.scenario, cells.hours * gpus * price, len(found))
-            found[:, KINDS.index(kind)] += usd
+        `chosen` is the number of the prices that hold in each cell; None: the first everywhere.
+        """
+        size = len(self._reduced.cells)
+        chosen = np.zeros(size, dtype=np.intp) if chosen is None else chosen
+        left = self._left(u)
+        used = np.zeros((len(self._form), size))
+        for turn in range(self._turns.shape[1]):
+            self._serve(self._turns[chosen, turn], chosen, used, left)
+        self._give_back(used, left)
+        return self._money(used)
 
-        for number in self._order:
-            group, need = reduced.groups[number], self._needs[number].copy()
-            uses = [
-                (p.egress[number], k) for k, p in enumerate(reduced.pools) if number in p.egress
-            ]
-            for egress, pool in sorted(uses):
-                taken = np.minimum(need, capacity[pool])
-                capacity[pool] -= taken
-                need -= taken
-                add("egress", taken, egress)
-            share = group.menu.spot_share if group.firm else None
-            spot_left = np.inf if share is None else share * self._needs[number]
-            for option in sorted(group.menu.options, key=lambda o: o.unit_price):
-                gpus = self._bought(option, need, self._needs[number], spot_left)
-                need -= gpus * option.useful
-                if option.use is Use.SPOT:
-                    spot_left = spot_left - gpus * option.useful
-                rules = group.rules.id
-                egress = offers[option.offer].egress.get(rules, 0.0) if option.offer else 0.0
-                add("egress", gpus, egress)
-                if option.use is not Use.SAVINGS_PLAN:
-                    add(str(option.use), gpus, option.price - egress)
+    def _serve(self, group: Places, chosen: Places, used: Array, left: Array) -> None:
+        """One turn: in each cell a group takes its columns as far as rows and caps allow."""
+        form, every = self._form, np.arange(len(group))
+        for rank in range(self._columns.shape[2]):
+            cells = every[left[group, every] > 0.0]
+            column = self._columns[chosen[cells], group[cells], rank]
+            cells, column = cells[column >= 0], column[column >= 0]
+            if not len(cells):
+                return
+            need = self._needs[group[cells], cells]
+            gpus = np.where(np.isinf(form.cap[column]), np.inf, form.cap[column] * need)
+            rows, values = form.row[column], form.value[column]
+            for entry in range(rows.shape[1]):
+                held = values[:, entry] > 0.0
+                room = left[rows[held, entry], cells[held]] / values[held, entry]
+                gpus[held] = np.minimum(gpus[held], np.maximum(room, 0.0))
+            for entry in range(rows.shape[1]):
+                held = values[:, entry] > 0.0
+                left[rows[held, entry], cells[held]] -= gpus[held] * values[held, entry]
+            used[column, cells] += gpus
+
+    def _give_back(self, used: Array, left: Array) -> None:
+        """Use what is left of pools instead of what was bought, dearest first."""
+        form = self._form
+        for group, pools in enumerate(self._pools):
+            for pool in pools.tolist():
+                room = left[form.row[pool, 1]]
+                for bought in self._bought[group]:
+                    useful = form.useful[bought]
+                    if form.cost[bought] / useful <= form.cost[pool] or not room.any():
+                        break
+                    moved = np.minimum(used[bought] * useful, room)
+                    used[pool] += moved
+                    room -= moved
+                    used[bought] -= moved / useful
+                    for row, value in zip(
+                        form.row[bought, 1:], form.value[bought, 1:], strict=True
+                    ):
+                        if value > 0.0:
+                            left[row] += moved / useful * value
+
+    def _money(self, used: Array) -> Array:
+        form, cells = self._form, self._reduced.cells
+        size = len(self._reduced.problem.scenarios)
+        found = np.zeros((size, len(KINDS)))
+        for column, gpus in enumerate(used):
+            hours = np.bincount(cells.scenario, cells.hours * gpus, size)
+            if form.kind[column] != RESERVED:
+                found[:, form.kind[column]] += hours * (form.cost[column] - form.egress[column])
+            found[:, _EGRESS] += hours * form.egress[column]
         return found
 
-    def _limits(self, u: Array) -> tuple[Array, dict[str, Array], dict[tuple[str, str], Array]]:
-        reduced, cells = self._reduced, self._reduced.cells
-        size = len(cells)
-        capacity = np.zeros((len(reduced.pools), size))
+    def _left(self, u: Array) -> Array:
+        """What each row of the hour allows in each cell, rows x cells."""
+        reduced, form, cells = self._reduced, self._form, self._reduced.cells
+        rows = form.rows
+        left = np.zeros((rows.size, len(cells)))
+        left[: rows.pool] = self._needs
         for number, pool in enumerate(reduced.pools):
-            capacity[number] = pool.owned[cells.hour]
-        spend = {provider: np.zeros(size) for provider in plans(reduced)}
+            left[rows.pool + number] = pool.owned[cells.hour]
+        providers = plans(reduced)
         for source, amount in zip(self._first.sources, u.tolist(), strict=True):
             if source.pool < 0:
-                spend[source.provider] += amount
+                left[rows.plan + providers.index(source.provider)] += amount
             else:
                 there = (cells.hour >= source.start) & (cells.hour < source.end)
-                capacity[source.pool] += amount * there
-        return capacity, spend, {pair: np.full(size, q) for pair, q in reduced.quotas.items()}
-
-    def _bought(self, option: Option, need: Array, whole: Array, spot_left: Array | float) -> Array:
-        gpus = np.maximum(need, 0.0) / option.useful
-        if option.cap is not None:
-            gpus = np.minimum(gpus, option.cap * whole / option.useful)
-        if option.use is Use.SPOT:
-            gpus = np.minimum(gpus, np.maximum(spot_left, 0.0) / option.useful)
-        if option.plan:
-            gpus = np.minimum(gpus, self._spend[option.plan] / option.plan_rate)
-            self._spend[option.plan] = self._spend[option.plan] - gpus * option.plan_rate
-        if option.quota is not None:
-            gpus = np.minimum(gpus, np.maximum(self._left[option.quota], 0.0))
-            self._left[option.quota] = self._left[option.quota] - gpus
-        return gpus
+                left[rows.pool + source.pool] += amount * there
+        left[rows.quota : rows.share] = form.limits[:, None]
+        left[rows.share :] = form.shares[:, None] * self._needs[form.sharing]
+        return left
 
 
-def _dearest(group: Group) -> float:
-    return max(option.unit_price for option in group.menu.options)
+def _ranks(form: Template, costs: Array, groups: int) -> tuple[Places, Places]:
+    """Columns, prices x groups x rank (-1: no more), and groups, prices x turn.
+
+    A group with fewer ways of no reduced cost comes first; of two alike, the one whose second way
+    costs more above its first.
+    """
+    own = [np.flatnonzero(form.group == group) for group in range(groups)]
+    most = max((len(one) for one in own), default=0)
+    columns = np.full((len(costs), groups, most), -1, dtype=np.intp)
+    regret = np.zeros((len(costs), groups))
+    ways = np.zeros((len(costs), groups))
+    for group, one in enumerate(own):
+        order = np.argsort(costs[:, one], axis=1, kind="stable")
+        columns[:, group, : len(one)] = one[order]
+        ranked = np.take_along_axis(costs[:, one], order, axis=1)
+        ways[:, group] = (ranked < ranked[:, :1] + _TIGHT).sum(axis=1)
+        if len(one) > 1:
+            regret[:, group] = ranked[:, 1] - ranked[:, 0]
+    return columns, np.lexsort((-regret, ways), axis=1)
 
 
 def _evenly(group: Group) -> Array:

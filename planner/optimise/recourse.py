@@ -70,6 +70,17 @@ class Evaluation:
     cost: Array
 
 
+def risk_for(reduced: Reduced, oracle: Oracle) -> Risk:
+    """The risk rule for the parts of an oracle."""
+    risk = risk_of(reduced)
+    if not oracle.merged:
+        return risk
+    # Probabilities are in the hours' weights already; only the factor of the risk is left.
+    cvar = reduced.problem.cvar
+    single = cvar is not None and len(reduced.problem.scenarios) == 1
+    return Risk(np.array([1.0 + cvar.weight if single and cvar is not None else 1.0]), 0.0, 0.0)
+
+
 class Oracle(Protocol):
     """Something that evaluates the recourse cost. `scenario_of` tells each part's scenario.
 

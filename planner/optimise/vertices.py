@@ -69,7 +69,7 @@ class VertexCuts:
     def evaluate(self, u: Array) -> Evaluation:
         """A cut for each scenario; its cost is the bound itself."""
         rows, first = self._form.rows, self._first
-        chosen = self._choose(u)
+        chosen = self.choose(u)
         duals = self._duals[chosen]
         weights, scenario = self._weights, self._reduced.cells.scenario
         scenarios = len(self._reduced.problem.scenarios)
@@ -88,7 +88,12 @@ class VertexCuts:
         value = constant + slope @ u
         return Evaluation(u, value, slope, value)
 
-    def _choose(self, u: Array) -> Places:
+    @property
+    def duals(self) -> Array:
+        """The vertices, as row prices."""
+        return self._duals
+
+    def choose(self, u: Array) -> Places:
         """The vertex that bounds each cell best, work that waits taken as even."""
         rows = self._form.rows
         capacity = self._owned.copy()
