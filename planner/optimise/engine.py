@@ -94,7 +94,8 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     if not oracle.merged:
         for cut in start.cuts:
             search.master.add(cut)
-    if search.relax(start.z, _STEP_SHARE if start.z.any() else 1.0):
+    # Whole counts at once, so that there is a plan after one evaluation.
+    if search.relax(search.nearest(start.z), _STEP_SHARE if start.z.any() else 1.0):
         search.round()
         if limits.previous is not None:
             target = first.vector(limits.previous)
@@ -189,12 +190,12 @@ def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) ->
 
 
 def _quick(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
-    """The better of buying nothing and the sampled plan rounded down, at a quick dispatch."""
+    """The better of buying nothing and the sampled plan rounded, at a quick dispatch."""
     cheap = start.cheap
     greedy = Greedy(reduced, first, None if cheap is None else cheap.duals)
     scale = reduced.problem.hour_weight
     best: tuple[float, Plan, dict[str, float]] | None = None
-    for z in (np.zeros(len(first)), np.where(first.whole, np.floor(start.z + 1e-9), start.z)):
+    for z in (np.zeros(len(first)), search.nearest(start.z)):
         plan = first.plan(z)
         u = first.feed(first.vector(plan))
         kinds = greedy.by_kind(u, None if cheap is None else cheap.choose(u))

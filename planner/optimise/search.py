@@ -73,6 +73,8 @@ class Search:
         if value is None:
             return False
         self.relaxed, self.relaxed_at = value, center
+        if center.any() and np.array_equal(center, self.nearest(center)):  # a plan already
+            self.upper, self.best = value, center
         target, former = tightness * self.gap, 0.0
         for _ in range(_MOST_ROUNDS):
             self.lower = max(self.lower, self.master.relaxed().value)
@@ -93,7 +95,7 @@ class Search:
 
     def round(self) -> bool:
         """Close the gap with whole counts; False where the time ended it."""
-        if self.relaxed_at is None or not self.propose(self._nearest(self.relaxed_at)):
+        if self.relaxed_at is None or not self.propose(self.nearest(self.relaxed_at)):
             return False
         seen: set[bytes] = set()
         loosest = _LOOSEST
@@ -139,7 +141,7 @@ class Search:
         """Whether the bounds are within the gap."""
         return self.upper - self.lower <= self.gap * abs(self.upper)
 
-    def _nearest(self, z: Array) -> Array:
+    def nearest(self, z: Array) -> Array:
         """Whole counts near z that the budget allows."""
         first = self.first
         near = np.where(first.whole, np.round(z), z)
