@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from planner.model.options import Use
+from planner.problem import paid_hours
 
 if TYPE_CHECKING:
     from planner.optimise.explain import Explanation
-    from planner.problem import Problem
+    from planner.problem import Problem, Reservation, SavingsPlan
 
 COSTS = (
     "reserved", "savings_plan", "blocks", "on_demand", "spot", "egress", "shortage", "cvar",
@@ -176,14 +177,23 @@ def cvar(costs: list[float], probabilities: list[float], beta: float) -> float:
 
 def commitments(problem: Problem, plan: Plan) -> dict[str, float]:
     """USD of what is bought in the first stage, by kind of cost."""
-    span = problem.hours * problem.hour_weight
-    rates = {(o.id, way.id): way.rate * o.gpus for o in problem.offers for way in o.reservations}
+
+    def span(held: Reservation | SavingsPlan) -> float:
+        return paid_hours(held.start, held.term, problem.hours) * problem.hour_weight
+
+    ways = {
+        (o.id, way.id): (way.rate * o.gpus, span(way))
+        for o in problem.offers
+        for way in o.reservations
+    }
+    spans = {one.provider: span(one) for one in problem.savings_plans}
     blocks = {b.id: b.price * b.gpus * b.length for b in problem.blocks}
+    reserved = [(*ways[one.offer, one.id], one.count) for one in plan.reservations]
     return {
-        "reserved": math.fsum(
-            rates[one.offer, one.id] * one.count * span for one in plan.reservations
+        "reserved": math.fsum(rate * count * hours for rate, hours, count in reserved),
+        "savings_plan": math.fsum(
+            one.usd_per_hour * spans[one.provider] for one in plan.savings_plans
         ),
-        "savings_plan": math.fsum(one.usd_per_hour * span for one in plan.savings_plans),
         "blocks": math.fsum(
             blocks[one.id] * one.count * problem.hour_weight for one in plan.blocks
         ),

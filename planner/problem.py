@@ -5,6 +5,7 @@ Units everywhere: GPU, GPU-hour, USD per GPU-hour. Hours are numbered 0 to `hour
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -42,11 +43,17 @@ class ProblemClass:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """One way to reserve an offer: amortised USD per GPU-hour, and USD per GPU paid upfront."""
+    """One way to reserve an offer: amortised USD per GPU-hour, and USD per GPU paid upfront.
+
+    There from hour `start` for `term` hours (None: to the end of the file). The whole term is
+    paid for, also where it reaches past the file.
+    """
 
     id: str
     rate: float
     upfront: float = 0.0
+    start: int = 0
+    term: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,11 @@ class Existing:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One instance type in one region of one provider, with the ways it is sold."""
+    """One instance type in one region of one provider, with the ways it is sold.
+
+    `spot_available` and `on_demand_available` are shares (0 to 1) of each class's demand that can
+    be had in each hour, None where all of it can. `vcpus` is per instance, None: not known.
+    """
 
     id: str
     provider: str
@@ -72,22 +83,51 @@ class Offer:
     sp_rate: float | None = None
     existing: tuple[Existing, ...] = ()
     egress: Mapping[str, float] = field(default_factory=dict)
+    vcpus: int | None = None
+    spot_available: tuple[float, ...] | None = None
+    on_demand_available: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SavingsPlan:
-    """A spend commitment that may be made with one provider."""
+    """A spend commitment that may be made with one provider; `start` and `term` as reserved."""
 
     provider: str
+    start: int = 0
+    term: int | None = None
+
+
+class QuotaUse(StrEnum):
+    """What a quota counts: purchases on demand (plan-covered ones too), or on spot."""
+
+    ON_DEMAND = "on_demand"
+    SPOT = "spot"
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most GPUs bought by the hour (on demand, plan-covered, spot) in one region."""
+    """The most that may be bought by the hour in one region: GPUs, or (gpus None) vCPUs."""
 
     provider: str
     region: str
-    gpus: float
+    gpus: float | None = None
+    vcpus: float | None = None
+    uses: tuple[QuotaUse, ...] = tuple(QuotaUse)
+
+    @property
+    def limit(self) -> float:
+        """The limit, in the unit of the quota."""
+        limit = self.gpus if self.vcpus is None else self.vcpus
+        return math.inf if limit is None else limit
+
+    @property
+    def unit(self) -> str:
+        """What is counted: GPUs or vCPUs."""
+        return "GPUs" if self.vcpus is None else "vCPUs"
+
+    def per_gpu(self, offer: Offer) -> float:
+        """What one bought GPU of the offer counts against the quota."""
+        return 1.0 if self.vcpus is None else (offer.vcpus or 0) / offer.gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +156,13 @@ class Scenario:
     """One demand future: its probability, and per class id an array of `hours` numbers.
 
     For a firm class GPUs in use, for a deferrable one GPU-hours of work released in the hour.
+    `spot_available` and `on_demand_available` hold per offer id what replaces the offer's own.
     """
 
     p: float
     demand: Mapping[str, np.ndarray]
+    spot_available: Mapping[str, np.ndarray] = field(default_factory=dict)
+    on_demand_available: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,3 +183,21 @@ class Problem:
     id: str = ""
     title: str = ""
     optimal_objective: float | None = None
+
+
+def active(start: int, term: int | None, hours: int) -> tuple[int, int]:
+    """First hour, and hour after the last, in which a commitment is there within the file.
+
+    >>> active(0, None, 24), active(6, 8760, 24), active(6, 4, 24)
+    ((0, 24), (6, 24), (6, 10))
+    """
+    return start, hours if term is None else min(hours, start + term)
+
+
+def paid_hours(start: int, term: int | None, hours: int) -> int:
+    """Hours of the file that a commitment is paid for: its whole term.
+
+    >>> paid_hours(6, None, 24), paid_hours(6, 8760, 24)
+    (18, 8760)
+    """
+    return hours - start if term is None else term

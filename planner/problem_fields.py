@@ -135,11 +135,11 @@ class Fields:
         """A number in the limits, or None where it is null or, if not required, left out."""
         return self._number(name, limits, required=required, null=True)
 
-    def whole(self, name: str, low: int) -> int:
-        """A required whole number of at least `low`."""
-        value = self._number(name, Limits(low=low), required=True, null=False)
+    def whole(self, name: str, low: int, default: int | None = None) -> int:
+        """A whole number of at least `low`; required without a default."""
+        value = self._number(name, Limits(low=low), required=default is None, null=False)
         if value is None:
-            return low
+            return low if default is None else default
         if value != int(value):
             self._wrong(name, "must be a whole number", self.record[name])
             return low
@@ -193,8 +193,11 @@ class Fields:
                 first[entry] = index
         return tuple(first)
 
-    def series(self, name: str, label: str, hours: int) -> np.ndarray:
-        """A list of exactly `hours` numbers >= 0, as an array; `label` names class and scenario."""
+    def series(self, name: str, label: str, hours: int, limits: Limits = AMOUNT) -> np.ndarray:
+        """A list of exactly `hours` numbers in the limits, as an array.
+
+        `label` names the class or offer, and the scenario.
+        """
         inner = Fields(self.record, self.path, label, self.faults)
         value = self.record[name]
         if not isinstance(value, list):
@@ -207,15 +210,17 @@ class Fields:
                 array = np.array(value, dtype=float)
             except OverflowError:
                 array = np.array([math.nan])
-            if array.size == 0 or (np.isfinite(array).all() and array.min() >= 0):
+            if array.size == 0 or not (
+                limits.broken_by(array.min()) or limits.broken_by(array.max())
+            ):
                 return array
-        inner._bad_hours(name, value)
+        inner._bad_hours(name, value, limits)
         return np.zeros(hours)
 
-    def _bad_hours(self, name: str, values: list[object]) -> None:
+    def _bad_hours(self, name: str, values: list[object], limits: Limits) -> None:
         bad = 0
         for hour, value in enumerate(values):
-            what = _number_fault(value, AMOUNT)
+            what = _number_fault(value, limits)
             if not what:
                 continue
             bad += 1

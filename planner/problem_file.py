@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING
 from data.errors import ConfigError, Problem
 from planner import problem as ask
 from planner.problem_fields import AMOUNT, PRICE, SHARE, Faults, Fields, Limits, join, show
+from planner.problem_limits import (
+    AVAILABLE_FIELDS,
+    HELD_FIELDS,
+    held,
+    offer_shares,
+    quotas,
+    scenario_shares,
+)
 from planner.strict_json import Token, decode
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ _CLASS_FIELDS = (
 )  # fmt: skip
 _OFFER_FIELDS = (
     "id", "provider", "region", "gpus", "on_demand", "reservations", "spot", "spot_throughput",
-    "sp_rate", "existing", "egress",
+    "sp_rate", "existing", "egress", "vcpus", *AVAILABLE_FIELDS,
 )  # fmt: skip
 _BLOCK_FIELDS = ("id", "offer", "gpus", "start", "length", "price", "max")
 
@@ -91,12 +99,12 @@ def _problem(document: object, faults: Faults) -> ask.Problem | None:
     return ask.Problem(
         hours=hours,
         classes=_classes(top, ids),
-        offers=_offers(top, ids),
+        offers=_offers(top, ids, hours),
         scenarios=_scenarios(top, ids, hours),
         hour_weight=top.number("hour_weight", PRICE, 1.0),
         on_demand_integer=top.flag("on_demand_integer"),
-        savings_plans=_savings_plans(top, ids),
-        quotas=_quotas(top, ids),
+        savings_plans=_savings_plans(top, ids, hours),
+        quotas=quotas(top, ids.regions),
         blocks=_blocks(top, ids, hours),
         upfront_budget=top.number_or_null("upfront_budget", AMOUNT),
         cvar=_cvar(top),
@@ -177,7 +185,7 @@ def _kind(entry: Fields) -> tuple[ask.ClassKind, int]:
     return ask.ClassKind.FIRM, 0
 
 
-def _offers(top: Fields, ids: _Ids) -> tuple[ask.Offer, ...]:
+def _offers(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Offer, ...]:
     found = []
     for entry in _entries(top, "offers", "offer", required=True):
         entry.only(_OFFER_FIELDS)
@@ -191,7 +199,7 @@ def _offers(top: Fields, ids: _Ids) -> tuple[ask.Offer, ...]:
                 region=entry.text("region"),
                 gpus=entry.whole("gpus", 1),
                 on_demand=entry.number_or_null("on_demand", PRICE, required=True),
-                reservations=_reservations(entry),
+                reservations=_reservations(entry, hours),
                 spot=entry.number_or_null("spot", PRICE),
                 spot_throughput=(
                     entry.number("spot_throughput", throughput) if with_throughput else 1.0
@@ -199,20 +207,26 @@ def _offers(top: Fields, ids: _Ids) -> tuple[ask.Offer, ...]:
                 sp_rate=entry.number_or_null("sp_rate", PRICE),
                 existing=_existing(entry),
                 egress=_egress(entry, ids),
+                vcpus=entry.whole("vcpus", 1) if "vcpus" in entry.record else None,
+                spot_available=offer_shares(entry, "spot_available", hours),
+                on_demand_available=offer_shares(entry, "on_demand_available", hours),
             )
         )
     return tuple(found)
 
 
-def _reservations(offer: Fields) -> tuple[ask.Reservation, ...]:
+def _reservations(offer: Fields, hours: int) -> tuple[ask.Reservation, ...]:
     found = []
     for entry in _entries(offer, "reservations", "reservation"):
-        entry.only(("id", "rate", "upfront"))
+        entry.only(("id", "rate", "upfront", *HELD_FIELDS))
+        start, term = held(entry, hours)
         found.append(
             ask.Reservation(
                 id=entry.text("id"),
                 rate=entry.number("rate", PRICE),
                 upfront=entry.number("upfront", AMOUNT, 0.0),
+                start=start,
+                term=term,
             )
         )
     return tuple(found)
@@ -239,10 +253,11 @@ def _scenarios(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Scenario, ...]:
     found = []
     for index, record in top.records("scenarios", required=True):
         entry = Fields(record, f"scenarios[{index}]", f"scenario {index}", top.faults)
-        entry.only(("p", "demand"))
+        entry.only(("p", "demand", *AVAILABLE_FIELDS))
         p = entry.number("p", Limits(above=0, high=1))
         demand = entry.mapping("demand", required=True)
-        found.append(ask.Scenario(p, _demand(entry, demand, ids, hours)))
+        shares = (scenario_shares(entry, name, ids.offers, hours) for name in AVAILABLE_FIELDS)
+        found.append(ask.Scenario(p, _demand(entry, demand, ids, hours), *shares))
     total = math.fsum(scenario.p for scenario in found)
     if found and abs(total - 1) > _P_TOLERANCE:
         top.fault("scenarios", f"the probabilities must sum to 1, sum to {total!r}")
@@ -266,12 +281,12 @@ def _demand(
     }
 
 
-def _savings_plans(top: Fields, ids: _Ids) -> tuple[ask.SavingsPlan, ...]:
+def _savings_plans(top: Fields, ids: _Ids, hours: int) -> tuple[ask.SavingsPlan, ...]:
     found = []
     first: dict[str, int] = {}
     for index, record in top.records("savings_plans"):
         entry = Fields(record, f"savings_plans[{index}]", "", top.faults)
-        entry.only(("provider",))
+        entry.only(("provider", *HELD_FIELDS))
         provider = entry.text("provider")
         if isinstance(record.get("provider"), str):
             if provider not in {known for known, _ in ids.regions}:
@@ -280,24 +295,7 @@ def _savings_plans(top: Fields, ids: _Ids) -> tuple[ask.SavingsPlan, ...]:
                 entry.fault(
                     "provider", f"repeats {show(provider)} of savings_plans[{first[provider]}]"
                 )
-        found.append(ask.SavingsPlan(provider))
-    return tuple(found)
-
-
-def _quotas(top: Fields, ids: _Ids) -> tuple[ask.Quota, ...]:
-    found = []
-    first: dict[tuple[str, str], int] = {}
-    for index, record in top.records("quotas"):
-        entry = Fields(record, f"quotas[{index}]", "", top.faults)
-        entry.only(("provider", "region", "gpus"))
-        pair = (entry.text("provider"), entry.text("region"))
-        if isinstance(record.get("provider"), str) and isinstance(record.get("region"), str):
-            names = f"{show(pair[0])} in {show(pair[1])}"
-            if pair not in ids.regions:
-                entry.fault("region", f"no offer is of {names}")
-            if first.setdefault(pair, index) != index:
-                entry.fault("region", f"repeats {names} of quotas[{first[pair]}]")
-        found.append(ask.Quota(*pair, entry.number("gpus", AMOUNT)))
+        found.append(ask.SavingsPlan(provider, *held(entry, hours)))
     return tuple(found)
 
 

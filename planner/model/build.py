@@ -18,6 +18,7 @@ CONSTRAINTS = (
     constraints.cap_spot_share,
     constraints.cover_by_savings_plan,
     constraints.cap_quota,
+    constraints.cap_availability,
     constraints.cap_upfront,
     constraints.measure_scenario_cost,
     constraints.measure_excess,

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pulp
 
+from planner.model.availability import most_useful
 from planner.model.options import Use
 from planner.model.reductions import Group, Pool, Reduced, most_at_once, most_instances
+from planner.problem import active
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _LONGEST_LABEL = 40
 SMALLEST_DEMAND = 1e-12  # GPUs; less is none
+_WHOLE = 1e-9  # instances; so little above a whole number is rounding
 
 Series = list[pulp.LpVariable | None]
 
@@ -38,7 +41,7 @@ class Names:
     offers: dict[str, str]
     blocks: dict[str, str]
     providers: dict[str, str]
-    quotas: dict[tuple[str, str], str]
+    quotas: dict[tuple[str, ...], str]
     cells: list[str]
 
 
@@ -95,9 +98,9 @@ def columns(reduced: Reduced) -> Columns:
 def cap_spot_share_per_offer(
     made: Columns, index: int, position: int, active: npt.NDArray[np.bool_]
 ) -> Series:
-    """Purchase columns of one option; for spot of firm classes bounded, as demand is data.
+    """Purchase columns of one option; for firm classes bounded, as demand is data.
 
-    phi_o f_wost <= delta_w d_wst
+    phi_o f_wost <= min(delta_w, a_ost) d_wst,  z_wost <= A_ost d_wst (whole instances: rounded up)
     """
     group = made.reduced.groups[index]
     option = group.menu.options[position]
@@ -107,9 +110,13 @@ def cap_spot_share_per_offer(
         label += f",{made.names.offers[option.offer]}"
     kind = pulp.LpInteger if option.size is not None else pulp.LpContinuous
     limits = None
-    if option.cap is not None:
-        demand = group.demand[cells.scenario, cells.hour]
-        limits = (option.cap * demand / option.useful).tolist()
+    share = most_useful(made.reduced, index, position)
+    if share is not None:
+        share = share if isinstance(share, float) else share[cells.scenario, cells.hour]
+        most = share * group.demand[cells.scenario, cells.hour] / option.useful
+        if option.size is not None:
+            most = np.ceil(most / option.size - _WHOLE)
+        limits = most.tolist()
     return [
         made.lp.add_variable(
             f"{label},{made.names.cells[cell]}]", 0, limits[cell] if limits else None, kind
@@ -196,9 +203,10 @@ def _active(group: Group, reduced: Reduced) -> npt.NDArray[np.bool_]:
 def _may_hold(pool: Pool, reduced: Reduced) -> npt.NDArray[np.bool_]:
     """Whether the pool can have capacity, per cell."""
     hour = reduced.cells.hour
-    if pool.reservations:
-        return np.ones(len(hour), dtype=bool)
     there: npt.NDArray[np.bool_] = pool.owned[hour] > 0
+    for _, way in pool.reservations:
+        start, end = active(way.start, way.term, reduced.problem.hours)
+        there |= (hour >= start) & (hour < end)
     for block in pool.blocks:
         there |= (hour >= block.start) & (hour < block.start + block.length)
     return there

@@ -1,22 +1,33 @@
 """The constraints, one function each, named as the rows that it makes.
 
 The letters are those of the model in the README: x reserved, z on demand, v plan-covered, f spot,
-h shortage, y served, R instances reserved, N blocks, Y commitments.
+h shortage, y served, R instances reserved, N blocks, Y commitments, a and A the shares of spot and
+on demand that are available.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from planner.model.availability import rows_of
 from planner.model.columns import SMALLEST_DEMAND
 from planner.model.objective import recourse_cost
 from planner.model.options import Use
+from planner.problem import active
 from planner.solvers import linear
 
 if TYPE_CHECKING:
     import pulp
 
+    from planner.model.availability import Limit
     from planner.model.columns import Columns
+    from planner.problem import Reservation, SavingsPlan
+
+    Term = tuple[pulp.LpVariable, float]
+
+_WHOLE = 1e-4  # instances; less than this of one more is not bought
 
 
 def meet_demand(made: Columns) -> None:
@@ -51,25 +62,26 @@ def serve_deferrable(made: Columns) -> None:
 
 
 def share_pool(made: Columns) -> None:
-    """sum_w x_wost <= E_ot + g_o sum_k R_ok + sum_b g_b N_b for each pool."""
+    """sum_w x_wost <= E_ot + g_o sum_k R_ok + sum_b g_b N_b, what is there then, for each pool."""
     cells = made.reduced.cells
     hours = cells.hour.tolist()
     for number, pool in enumerate(made.reduced.pools):
         users = [made.reserved[index, number] for index in pool.egress]
         bought = [
-            (made.counts[number, position], -float(offer.gpus))
-            for position, (offer, _) in enumerate(pool.reservations)
+            (made.counts[number, position], -float(offer.gpus), _span(made, way))
+            for position, (offer, way) in enumerate(pool.reservations)
         ]
         owned = pool.owned.tolist()
         for cell, hour in enumerate(hours):
             used = [(series[cell], 1.0) for series in users if series[cell] is not None]
+            there = [(count, gpus) for count, gpus, (start, end) in bought if start <= hour < end]
             blocks = [
                 (made.blocks[block.id], -float(block.gpus))
                 for block in pool.blocks
                 if block.start <= hour < block.start + block.length
             ]
             if used:
-                row = linear([*used, *bought, *blocks]) <= owned[hour]
+                row = linear([*used, *there, *blocks]) <= owned[hour]
                 _add(made, row, f"share_pool[{made.names.pools[number]}", cell)
 
 
@@ -94,8 +106,11 @@ def cap_spot_share(made: Columns) -> None:
 
 
 def cover_by_savings_plan(made: Columns) -> None:
-    """sum_{w,o in m} sigma_mo v_wost <= Y_m for each plan."""
+    """sum_{w,o in m} sigma_mo v_wost <= Y_m for each plan (0 where it is not there)."""
+    hours = made.reduced.cells.hour.tolist()
+    plans = {plan.provider: plan for plan in made.reduced.problem.savings_plans}
     for provider, commitment in made.commitments.items():
+        start, end = _span(made, plans[provider])
         covered = [
             (series, option.plan_rate)
             for (group, position), series in made.bought.items()
@@ -104,15 +119,16 @@ def cover_by_savings_plan(made: Columns) -> None:
         for cell in range(len(made.reduced.cells)):
             terms = [(series[cell], rate) for series, rate in covered if series[cell] is not None]
             if terms:
-                row = linear([*terms, (commitment, -1.0)]) <= 0
+                there = [(commitment, -1.0)] if start <= hours[cell] < end else []
+                row = linear([*terms, *there]) <= 0
                 _add(made, row, f"cover_by_savings_plan[{made.names.providers[provider]}", cell)
 
 
 def cap_quota(made: Columns) -> None:
-    """sum_{w,o in q} ( z + v + f ) <= Q_q for each provider and region."""
+    """sum_{w,o in q} c_o ( z + v + f ) <= Q_q for each quota; c_o is 1 or vCPUs per GPU."""
     for pair, limit in sorted(made.reduced.quotas.items()):
         counted = [
-            (series, float(option.size or 1))
+            (series, (option.size or 1) * option.weight)
             for (group, position), series in made.bought.items()
             if (option := made.reduced.groups[group].menu.options[position]).quota == pair
         ]
@@ -120,6 +136,39 @@ def cap_quota(made: Columns) -> None:
             terms = [(series[cell], gpus) for series, gpus in counted if series[cell] is not None]
             if terms:
                 _add(made, linear(terms) <= limit, f"cap_quota[{made.names.quotas[pair]}", cell)
+
+
+def cap_availability(made: Columns) -> None:
+    """Use of one offer by one class within what is available, where bounds do not say it.
+
+    Firm: z + v <= A_ost d_wst. Work that may wait, with all released by t less y_ws(t-1) waiting:
+    phi_o f <= a_ost ( sum_{tau<=t} r_wstau - y_ws(t-1) ), and z + v <= A_ost ( the same ).
+    """
+    cells = made.reduced.cells
+    hour = cells.hour.tolist()
+    for limit in rows_of(made.reduced):
+        group = made.reduced.groups[limit.group]
+        need = group.demand if group.firm else np.cumsum(group.demand, axis=1)
+        needs = need[cells.scenario, cells.hour].tolist()
+        shares = limit.share[cells.scenario, cells.hour].tolist()
+        names = made.names
+        label = f"cap_availability[{names.groups[limit.group]},{names.offers[limit.offer]}"
+        served = made.served.get(limit.group)
+        for cell, share in enumerate(shares):
+            if share >= 1:
+                continue  # the balance says it already
+            waiting = []
+            if served is not None and hour[cell] > 0:
+                waiting.append((served[cell - 1], share))
+            room = share * needs[cell]
+            whole, parts = _use_of(made, limit, cell)
+            if parts:
+                row = linear([*parts, *waiting]) <= room
+                _add(made, row, f"{label}.{limit.use}", cell)
+            if whole is not None:
+                more = whole[1] * (1 - _WHOLE) if share > 0 else 0.0
+                row = linear([whole, *parts, *waiting]) <= room + more
+                _add(made, row, f"{label}.{limit.use}.whole", cell)
 
 
 def cap_upfront(made: Columns) -> None:
@@ -148,6 +197,26 @@ def measure_excess(made: Columns) -> None:
     for number, (cost, excess) in enumerate(zip(made.scenario_cost, made.excess, strict=True)):
         terms = [(excess, 1.0), (cost, -1.0), (made.value_at_risk, 1.0)]
         made.lp.addConstraint(linear(terms) >= 0, f"measure_excess[s{number}]")
+
+
+def _use_of(made: Columns, limit: Limit, cell: int) -> tuple[Term | None, list[Term]]:
+    """The column of whole instances under a limit, if any, and the others, with useful GPUs.
+
+    One more instance is bought for whatever part of it can be had.
+    """
+    options = made.reduced.groups[limit.group].menu.options
+    whole, parts = None, []
+    for place in limit.options:
+        column, option = made.bought[limit.group, place][cell], options[place]
+        if column is not None and option.size is not None:
+            whole = (column, option.useful * option.size)
+        elif column is not None:
+            parts.append((column, option.useful))
+    return whole, parts
+
+
+def _span(made: Columns, held: Reservation | SavingsPlan) -> tuple[int, int]:
+    return active(held.start, held.term, made.reduced.problem.hours)
 
 
 def _add(made: Columns, row: pulp.LpConstraint, label: str, cell: int) -> None:

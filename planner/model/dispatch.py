@@ -17,6 +17,7 @@ from planner.outcome import (
     ReservedCount,
     empty_dispatch,
 )
+from planner.problem import active
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +101,12 @@ def capacities(reduced: Reduced, pool: Pool, plan: Plan) -> list[Array]:
     blocks = {one.id: one.count for one in plan.blocks}
     found = []
     for offer in pool.offers:
-        count = sum(one.count for one in plan.reservations if one.offer == offer.id)
-        there = owned_gpus(offer, hours) + offer.gpus * count
+        there = owned_gpus(offer, hours)
+        ways = {way.id: way for way in offer.reservations}
+        for one in plan.reservations:
+            if one.offer == offer.id:
+                start, end = active(ways[one.id].start, ways[one.id].term, hours)
+                there[start:end] += offer.gpus * one.count
         for block in pool.blocks:
             if block.offer == offer.id:
                 end = block.start + block.length

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.problem import paid_hours
 from planner.solvers import linear
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ def _first_stage(made: Columns) -> Iterator[tuple[pulp.LpVariable, float]]:
     hours = made.reduced.problem.hours
     for (pool, position), column in made.counts.items():
         offer, way = made.reduced.pools[pool].reservations[position]
-        yield column, way.rate * offer.gpus * hours
+        yield column, way.rate * offer.gpus * paid_hours(way.start, way.term, hours)
     blocks = {block.id: block for block in made.reduced.problem.blocks}
     for name, column in made.blocks.items():
         block = blocks[name]
         yield column, block.price * block.gpus * block.length
-    for column in made.commitments.values():
-        yield column, float(hours)
+    plans = {plan.provider: plan for plan in made.reduced.problem.savings_plans}
+    for provider, column in made.commitments.items():
+        yield column, float(paid_hours(plans[provider].start, plans[provider].term, hours))

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.model.options import Menu, menu
-from planner.problem import ClassKind
+from planner.model.availability import Limit, limits_of
+from planner.model.options import Menu, menu, quota_name
+from planner.problem import ClassKind, QuotaUse, active, paid_hours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from planner.problem import Block, Offer, Problem, ProblemClass, Reservation
+    from planner.model.options import Quotas
+    from planner.problem import Block, Offer, Problem, ProblemClass, Quota, Reservation
 
     Array = npt.NDArray[np.float64]
 
@@ -84,13 +86,14 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """The problem as the model sees it."""
+    """The problem as the model sees it. `quotas` are limits, in their own unit, by name."""
 
     problem: Problem
     groups: tuple[Group, ...]
     pools: tuple[Pool, ...]
     cells: Cells
-    quotas: dict[tuple[str, str], float]
+    quotas: dict[tuple[str, ...], float]
+    limits: tuple[Limit, ...] = ()
 
     @property
     def risk(self) -> bool:
@@ -101,12 +104,16 @@ class Reduced:
 
 def reduce(problem: Problem, *, exact: bool = True) -> Reduced:
     """The reduced problem; with `exact` False only regrouped, nothing merged or left out."""
-    quotas = {(quota.provider, quota.region): quota.gpus for quota in problem.quotas}
-    if exact:
-        quotas = _binding(problem, quotas)
-    groups = _groups(problem, set(quotas), exact)
+    quotas = [*problem.quotas]
+    if exact and not problem.on_demand_integer:
+        quotas = [quota for quota in quotas if _may_bind(problem, quota)]
+    counted = {(q.provider, q.region, use): q for q in quotas for use in q.uses}
+    groups = _groups(problem, counted, exact)
     pools = _pools(problem, groups, exact)
-    return Reduced(problem, groups, pools, _cells(problem, groups, pools, exact), quotas)
+    limits = limits_of(problem, groups)
+    cells = _cells(problem, groups, pools, limits, exact)
+    named = {quota_name(quota): quota.limit for quota in quotas}
+    return Reduced(problem, groups, pools, cells, named, limits)
 
 
 def demand_of(problem: Problem, one: ProblemClass) -> Array:
@@ -114,33 +121,26 @@ def demand_of(problem: Problem, one: ProblemClass) -> Array:
     return np.stack([np.asarray(s.demand[one.id], dtype=float) for s in problem.scenarios])
 
 
-def _binding(
-    problem: Problem, quotas: dict[tuple[str, str], float]
-) -> dict[tuple[str, str], float]:
-    """Quotas without those above anything that firm demand there could ever buy."""
-    if problem.on_demand_integer:
-        return quotas
+def _may_bind(problem: Problem, quota: Quota) -> bool:
+    """Whether firm demand there could ever buy more than a quota, or work that waits is there."""
     offers = {offer.id: offer for offer in problem.offers}
-    kept = {}
-    for pair, limit in quotas.items():
-        most = np.zeros((len(problem.scenarios), problem.hours))
-        for one in problem.classes:
-            here = [
-                offers[name]
-                for name in one.offers
-                if (offers[name].provider, offers[name].region) == pair
-            ]
-            if here:
-                useful = min(offer.spot_throughput for offer in here)
-                waits = one.kind is ClassKind.DEFERRABLE
-                work = demand_of(problem, one)
-                most += (np.full_like(most, np.inf) if waits and work.any() else work) / useful
-        if most.max() > limit:
-            kept[pair] = limit
-    return kept
+    spot = QuotaUse.SPOT in quota.uses
+    most = np.zeros((len(problem.scenarios), problem.hours))
+    for one in problem.classes:
+        here = [
+            offers[name]
+            for name in one.offers
+            if (offers[name].provider, offers[name].region) == (quota.provider, quota.region)
+        ]
+        if here:
+            counted = max(quota.per_gpu(o) / (o.spot_throughput if spot else 1.0) for o in here)
+            waits = one.kind is ClassKind.DEFERRABLE
+            work = demand_of(problem, one)
+            most += (np.full_like(most, np.inf) if waits and work.any() else work) * counted
+    return bool(most.max() > quota.limit)
 
 
-def _groups(problem: Problem, quotas: set[tuple[str, str]], exact: bool) -> tuple[Group, ...]:
+def _groups(problem: Problem, quotas: Quotas, exact: bool) -> tuple[Group, ...]:
     """Classes that may buy and hold alike, merged; each alone where instances are whole.
 
     Rules that leave the same menu and the same pools are equal, whatever they say otherwise.
@@ -157,7 +157,10 @@ def _groups(problem: Problem, quotas: set[tuple[str, str]], exact: bool) -> tupl
         key: object = one.id
         if exact and not problem.on_demand_integer:
             mix = (choices.options, choices.spot_share, tuple(egress.items()))
-            key = (one.kind, one.window, mix)
+            waits = one.kind is ClassKind.DEFERRABLE
+            limited = any(option.limited for option in choices.options)
+            # What waits of two classes is not shared out by either's demand.
+            key = (one.kind, one.window, mix, one.id if waits and limited else "")
         alike.setdefault(key, []).append((one, choices, egress))
     found = []
     for rows in alike.values():
@@ -205,7 +208,7 @@ def _pool(
     blocks = sorted((b for b in problem.blocks if b.offer in names), key=lambda b: b.id)
     sold = [(offer, way) for offer in offers for way in offer.reservations]
     if exact:
-        sold = _undominated(sold, problem.upfront_budget is not None)
+        sold = _undominated(sold, problem.hours, problem.upfront_budget is not None)
     peak = None
     if exact:
         peak = float(np.max(sum(most_at_once(groups[index]) for index in egress)))
@@ -232,15 +235,26 @@ def most_at_once(group: Group) -> Array:
 
 
 def _undominated(
-    sold: Sequence[tuple[Offer, Reservation]], limited: bool
+    sold: Sequence[tuple[Offer, Reservation]], hours: int, limited: bool
 ) -> list[tuple[Offer, Reservation]]:
     """Reservations without those that others of the same pool replace at no more money."""
     kept: list[tuple[Offer, Reservation]] = []
+
+    def cost(way: Reservation) -> float:
+        return way.rate * paid_hours(way.start, way.term, hours)
+
+    def covers(cheap: Reservation, way: Reservation) -> bool:
+        first, last = active(way.start, way.term, hours)
+        start, end = active(cheap.start, cheap.term, hours)
+        return start <= first and last <= end
+
     for offer, way in sorted(
-        sold, key=lambda s: (s[1].rate, s[1].upfront, s[0].gpus, s[0].id, s[1].id)
+        sold, key=lambda s: (cost(s[1]), s[1].upfront, s[0].gpus, s[0].id, s[1].id)
     ):
         if not any(
-            offer.gpus % rival.gpus == 0 and (not limited or cheap.upfront <= way.upfront)
+            offer.gpus % rival.gpus == 0
+            and (not limited or cheap.upfront <= way.upfront)
+            and covers(cheap, way)
             for rival, cheap in kept
         ):
             kept.append((offer, way))
@@ -248,7 +262,11 @@ def _undominated(
 
 
 def _cells(
-    problem: Problem, groups: tuple[Group, ...], pools: tuple[Pool, ...], exact: bool
+    problem: Problem,
+    groups: tuple[Group, ...],
+    pools: tuple[Pool, ...],
+    limits: tuple[Limit, ...],
+    exact: bool,
 ) -> Cells:
     count, hours = len(problem.scenarios), problem.hours
     p = np.array([scenario.p for scenario in problem.scenarios])
@@ -256,7 +274,9 @@ def _cells(
         of = np.arange(count * hours).reshape(count, hours)
     else:
         apart = bool(problem.cvar and problem.cvar.weight > 0 and count > 1)
-        of = _equal_hours(_looks(problem, groups, pools, apart)).reshape(count, hours)
+        looks = _looks(problem, groups, pools, apart)
+        shares = [limit.share.reshape(-1, 1) for limit in limits]
+        of = _equal_hours(np.hstack([looks, *shares])).reshape(count, hours)
     first = np.unique(of, return_index=True)[1]
     scenario, hour = np.divmod(first, hours)
     mean_hours = np.asarray(np.bincount(of.ravel(), np.repeat(p, hours)), dtype=float)
@@ -276,9 +296,19 @@ def _looks(
         for block in pool.blocks:
             inside = (hour >= block.start) & (hour < block.start + block.length)
             columns.append(np.tile(inside.astype(float), count))
+    for start, end in _spans(problem, pools):
+        inside = (hour >= start) & (hour < end)
+        columns.append(np.tile(inside.astype(float), count))
     if apart or not columns:
         columns.append(np.repeat(np.arange(count, dtype=float), hours))
     return np.stack(columns, axis=1)
+
+
+def _spans(problem: Problem, pools: tuple[Pool, ...]) -> list[tuple[int, int]]:
+    """Hours of the commitments that are not there for the whole file."""
+    ways = [way for pool in pools for _, way in pool.reservations]
+    spans = {active(one.start, one.term, problem.hours) for one in [*ways, *problem.savings_plans]}
+    return sorted(spans - {(0, problem.hours)})
 
 
 def _equal_hours(looks: Array) -> npt.NDArray[np.intp]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.outcome import Plan
-    from planner.problem import Problem
+    from planner.problem import Offer, Problem, Reservation, SavingsPlan
 
     Array = npt.NDArray[np.float64]
 
@@ -47,6 +47,7 @@ def audit(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> Audit:
         *book.plans(plan),
         *book.quotas(),
         *book.spot(),
+        *book.available(),
     ]
     return Audit(_bought(problem, plan) + book.recourse(), tuple(faults[:_MOST_FAULTS]))
 
@@ -69,16 +70,35 @@ def require(problem: Problem, plan: Plan, dispatch: pd.DataFrame, objective: flo
 
 
 def _bought(problem: Problem, plan: Plan) -> float:
-    span = problem.hours * problem.hour_weight
-    rate = {(o.id, way.id): way.rate * o.gpus for o in problem.offers for way in o.reservations}
+    rate = {
+        (o.id, way.id): way.rate * o.gpus * _term(problem, way)
+        for o in problem.offers
+        for way in o.reservations
+    }
+    term = {one.provider: _term(problem, one) for one in problem.savings_plans}
     price = {b.id: b.price * b.gpus * b.length * problem.hour_weight for b in problem.blocks}
     return math.fsum(
         [
-            *(rate[one.offer, one.id] * one.count * span for one in plan.reservations),
-            *(one.usd_per_hour * span for one in plan.savings_plans),
+            *(rate[one.offer, one.id] * one.count for one in plan.reservations),
+            *(one.usd_per_hour * term[one.provider] for one in plan.savings_plans),
             *(price[one.id] * one.count for one in plan.blocks),
         ]
     )
+
+
+def _term(problem: Problem, held: Reservation | SavingsPlan) -> float:
+    """Real hours that are paid for: all of a stated term, else to the end of the file."""
+    hours = problem.hours - held.start if held.term is None else held.term
+    return hours * problem.hour_weight
+
+
+def _there(problem: Problem, held: Reservation | SavingsPlan) -> Array:
+    """1 in each hour in which the commitment is there, else 0."""
+    hour = np.arange(problem.hours)
+    inside = hour >= held.start
+    if held.term is not None:
+        inside &= hour < held.start + held.term
+    return inside.astype(float)
 
 
 def _first_stage(problem: Problem, plan: Plan) -> list[str]:
@@ -164,8 +184,11 @@ class _Book:
         faults = []
         for offer in self._problem.offers:
             there = np.zeros(self._shape[1])
-            for one in plan.reservations:
-                there += offer.gpus * one.count * (one.offer == offer.id)
+            for way in offer.reservations:
+                count = sum(
+                    r.count for r in plan.reservations if (r.offer, r.id) == (offer.id, way.id)
+                )
+                there += offer.gpus * count * _there(self._problem, way)
             for owned in offer.existing:
                 there[: owned.until_hour] += owned.gpus
             for block in self._problem.blocks:
@@ -178,7 +201,11 @@ class _Book:
 
     def plans(self, plan: Plan) -> list[str]:
         """Plan-covered use beyond the commitment of its provider."""
-        spends = {one.provider: one.usd_per_hour for one in plan.savings_plans}
+        usd = {one.provider: one.usd_per_hour for one in plan.savings_plans}
+        spends = {
+            one.provider: usd.get(one.provider, 0.0) * _there(self._problem, one)
+            for one in self._problem.savings_plans
+        }
         faults = []
         for provider in sorted({offer.provider for offer in self._problem.offers}):
             used = np.zeros(self._shape)
@@ -186,8 +213,8 @@ class _Book:
                 if kind == "savings_plan" and self._offers[name].provider == provider:
                     rate = self._offers[name].sp_rate or 0.0
                     used += rate * self._series(who, name, kind)
-            limit = spends.get(provider, 0.0)
-            faults += self._wrong(f"plan of {provider}: exceeded by", used - limit, np.array(limit))
+            limit = spends.get(provider, np.zeros(self._shape[1]))
+            faults += self._wrong(f"plan of {provider}: exceeded by", used - limit, limit)
         return faults
 
     def quotas(self) -> list[str]:
@@ -195,10 +222,17 @@ class _Book:
         faults = []
         for quota in self._problem.quotas:
             pair = quota.provider, quota.region
-            here = {n for n, o in self._offers.items() if (o.provider, o.region) == pair}
-            used = self._sum(here, ("on_demand", "savings_plan", "spot"))
+            kinds = tuple("spot" if u == "spot" else "on_demand" for u in quota.uses)
+            kinds += ("savings_plan",) if "on_demand" in kinds else ()
+            used = np.zeros(self._shape)
+            for name, offer in self._offers.items():
+                if (offer.provider, offer.region) == pair:
+                    size = 1.0 if quota.vcpus is None else (offer.vcpus or 0) / offer.gpus
+                    used += size * self._sum({name}, kinds)
+            most = quota.gpus if quota.vcpus is None else quota.vcpus
+            assert most is not None
             label = f"quota of {pair[0]} {pair[1]}: exceeded by"
-            faults += self._wrong(label, used - quota.gpus, np.array(quota.gpus))
+            faults += self._wrong(label, used - most, np.array(most))
         return faults
 
     def spot(self) -> list[str]:
@@ -218,6 +252,62 @@ class _Book:
                         faults += self._wrong(f"class {who}: spot on {name} above by", over, need)
             over = whole - (1 - one.min_firm_share) * need
             faults += self._wrong(f"class {one.id}: spot above its share by", over, need)
+        return faults
+
+    def available(self) -> list[str]:
+        """Use of an offer beyond what of it there is in an hour."""
+        faults = []
+        for one in self._problem.classes:
+            need = np.stack([np.asarray(s.demand[one.id], float) for s in self._problem.scenarios])
+            if one.kind is not ClassKind.FIRM:
+                need = self._waiting(one.id, one.window, need)
+            for name in one.offers:
+                faults += self._beyond(one.id, self._offers[name], need)
+        return faults
+
+    def _waiting(self, one: str, window: int, released: Array) -> Array:
+        """Work that waits at the start of each hour, its releases included.
+
+        Whole instances may do more than is there to do; then all that its window allows may wait.
+        """
+        upto = np.cumsum(released, axis=1)
+        if self._problem.on_demand_integer:
+            gone = np.pad(upto, ((0, 0), (window + 1, 0)))[:, : self._shape[1]]
+            return upto - gone
+        done = np.zeros(self._shape)
+        for who, name, kind in self._rows:
+            if who == one:
+                rate = self._offers[name].spot_throughput if kind == "spot" else 1.0
+                done += rate * self._series(who, name, kind)
+        waiting: Array = upto - np.cumsum(done, axis=1) + done
+        return waiting
+
+    def _beyond(self, one: str, offer: Offer, need: Array) -> list[str]:
+        faults = []
+        for use, kinds, own in (
+            ("spot", ("spot",), offer.spot_available),
+            ("on demand", ("on_demand", "savings_plan"), offer.on_demand_available),
+        ):
+            share = np.ones(self._shape)
+            for number, scenario in enumerate(self._problem.scenarios):
+                by_offer = (
+                    scenario.spot_available if use == "spot" else scenario.on_demand_available
+                )
+                given = by_offer.get(offer.id, own)
+                if given is not None:
+                    share[number] = given
+            if (share >= 1).all():
+                continue
+            rate = offer.spot_throughput if use == "spot" else 1.0
+            used = np.zeros(self._shape)
+            for kind in kinds:
+                if (one, offer.id, kind) in self._rows:
+                    used += rate * self._series(one, offer.id, kind)
+            most = share * need
+            if self._problem.on_demand_integer and use == "on demand":
+                most = np.where(share < 1, np.ceil(most / offer.gpus - 1e-9) * offer.gpus, np.inf)
+            over = np.where(np.isfinite(most), used - np.where(np.isfinite(most), most, 0), 0.0)
+            faults += self._wrong(f"class {one}: {use} on {offer.id} above by", over, need)
         return faults
 
     def _series(self, one: str, offer: str, kind: str) -> Array:
