@@ -16,6 +16,7 @@ import numpy as np
 from planner.model.options import Use
 from planner.model.reductions import most_at_once, most_instances
 from planner.outcome import BlockCount, Commitment, Plan, ReservedCount
+from planner.problem import active, paid_hours
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -107,6 +108,13 @@ def first_stage(reduced: Reduced) -> FirstStage:
     """The first stage of a reduced problem."""
     hours = reduced.problem.hours
     sources = [Source(number, 0, hours) for number in range(len(reduced.pools))]
+
+    def place(source: Source) -> int:
+        """Where the source stands, added if it is not there yet."""
+        if source not in sources:
+            sources.append(source)
+        return sources.index(source)
+
     rows: list[tuple[Bought, float, float, bool, int, float, float]] = []
     for number, pool in enumerate(reduced.pools):
         for offer, way in pool.reservations:
@@ -114,19 +122,23 @@ def first_stage(reduced: Reduced) -> FirstStage:
             name = Bought("reservation", offer.id, way.id)
             gpus = float(offer.gpus)
             limit = math.inf if most is None else float(most)
-            cost = way.rate * gpus * hours
-            rows.append((name, cost, limit, True, number, gpus, way.upfront * gpus))
+            cost = way.rate * gpus * paid_hours(way.start, way.term, hours)
+            fed = place(Source(number, *active(way.start, way.term, hours)))
+            rows.append((name, cost, limit, True, fed, gpus, way.upfront * gpus))
         for block in pool.blocks:
             sources.append(Source(number, block.start, block.start + block.length))
             name = Bought("block", "", block.id)
             cost = block.price * block.gpus * block.length
             limit = float(block.max)
             rows.append((name, cost, limit, True, len(sources) - 1, float(block.gpus), 0.0))
+    held = {plan.provider: plan for plan in reduced.problem.savings_plans}
     for provider in plans(reduced):
-        sources.append(Source(-1, 0, hours, provider))
+        one = held[provider]
+        sources.append(Source(-1, *active(one.start, one.term, hours), provider))
         name = Bought("plan", "", provider)
         limit = _largest_commitment(reduced, provider)
-        rows.append((name, float(hours), limit, False, len(sources) - 1, 1.0, 0.0))
+        cost = float(paid_hours(one.start, one.term, hours))
+        rows.append((name, cost, limit, False, len(sources) - 1, 1.0, 0.0))
     return _as_arrays(rows, reduced.problem.upfront_budget, tuple(sources))
 
 

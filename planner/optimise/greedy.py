@@ -38,6 +38,10 @@ class Greedy:
         at = cells.scenario, cells.hour
         self._needs = np.stack([(g.demand if g.firm else _evenly(g))[at] for g in reduced.groups])
         form = self._form
+        self._hourly = form.hourly_caps(*at)
+        self._hourly_at = np.full(len(form), -1)
+        self._hourly_at[list(form.hourly)] = np.arange(len(form.hourly))
+        self._room = self._allowed(form.shares_offered(*at))
         if duals is None:
             duals = np.zeros((1, form.rows.size))
         costs = form.reduced_costs(duals, np.arange(len(form))) / form.useful
@@ -74,7 +78,8 @@ class Greedy:
             if not len(cells):
                 return
             need = self._needs[group[cells], cells]
-            gpus = np.where(np.isinf(form.cap[column]), np.inf, form.cap[column] * need)
+            cap = self._caps(column, cells)
+            gpus = np.where(np.isinf(cap), np.inf, cap * need)
             rows, values = form.row[column], form.value[column]
             for entry in range(rows.shape[1]):
                 held = values[:, entry] > 0.0
@@ -84,6 +89,28 @@ class Greedy:
                 held = values[:, entry] > 0.0
                 left[rows[held, entry], cells[held]] -= gpus[held] * values[held, entry]
             used[column, cells] += gpus
+
+    def _caps(self, column: Places, cells: Places) -> Array:
+        """The cap of a column in each cell, per GPU of its group's need."""
+        cap = self._form.cap[column]
+        at = self._hourly_at[column]
+        if (at >= 0).any():
+            cap[at >= 0] = self._hourly[cells[at >= 0], at[at >= 0]]
+        return cap
+
+    def _allowed(self, offered: Array) -> Array:
+        """Useful GPUs that each limit row allows, rows x cells, work that may wait run evenly."""
+        reduced, cells = self._reduced, self._reduced.cells
+        found = np.zeros((len(self._form.limited), len(cells)))
+        for row, number in enumerate(self._form.limited.tolist()):
+            group = reduced.groups[number]
+            need = group.demand
+            if not group.firm:
+                run = _evenly(group)
+                need = np.cumsum(need, axis=1) - np.cumsum(run, axis=1) + run
+            waiting = np.maximum(need, 0.0)[cells.scenario, cells.hour]
+            found[row] = offered[:, row] * waiting
+        return found
 
     def _give_back(self, used: Array, left: Array) -> None:
         """Use what is left of pools instead of what was bought, dearest first."""
@@ -126,13 +153,14 @@ class Greedy:
             left[rows.pool + number] = pool.owned[cells.hour]
         providers = plans(reduced)
         for source, amount in zip(self._first.sources, u.tolist(), strict=True):
+            there = (cells.hour >= source.start) & (cells.hour < source.end)
             if source.pool < 0:
-                left[rows.plan + providers.index(source.provider)] += amount
+                left[rows.plan + providers.index(source.provider)] += amount * there
             else:
-                there = (cells.hour >= source.start) & (cells.hour < source.end)
                 left[rows.pool + source.pool] += amount * there
         left[rows.quota : rows.share] = form.limits[:, None]
-        left[rows.share :] = form.shares[:, None] * self._needs[form.sharing]
+        left[rows.share : rows.limit] = form.shares[:, None] * self._needs[form.sharing]
+        left[rows.limit :] = self._room
         return left
 
 

@@ -1,6 +1,6 @@
 """A first guess of a plan by the closed form, as if nothing but pools were shared.
 
-Quotas are left out, plan-covered hours cost their rate as if paid as they are used, and the
+Quotas and hourly availability are left out, plan-covered hours cost their rate as if paid as they are used, and the
 surcharge of pools is left out. It proves nothing; the search that begins there needs fewer steps.
 """
 
@@ -47,7 +47,7 @@ def _plain(reduced: Reduced) -> Reduced:
     """The problem as the closed form can price it."""
     groups = tuple(replace(group, menu=_menu(group.menu)) for group in reduced.groups)
     pools = tuple(replace(pool, egress=dict.fromkeys(pool.egress, 0.0)) for pool in reduced.pools)
-    return replace(reduced, groups=groups, pools=pools, quotas={})
+    return replace(reduced, groups=groups, pools=pools, quotas={}, limits=())
 
 
 def _menu(menu: Menu) -> Menu:

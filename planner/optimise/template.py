@@ -1,8 +1,9 @@
 """One hour of dispatch as arrays: the rows and columns that every hour repeats.
 
 Rows of an hour, in this order: `meet` one a group (balance), `pool` one a pool, `plan` one a
-savings plan, `quota` one a quota, `share` one a group whose spot is bounded jointly. Columns: the
-use of each pool by each group, then every option of every group's menu.
+savings plan, `quota` one a quota, `share` one a group whose spot is bounded jointly, `limit` one
+for what is available of an offer to a group by the hour. Columns: the use of each pool by each
+group, then every option of every group's menu.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.model.availability import most_useful, rows_of
 from planner.model.options import Use
 from planner.optimise.first_stage import plans
 from planner.optimise.recourse import KINDS
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
     Places = npt.NDArray[np.intp]
 
-_ENTRIES = 4  # at most: balance, plan or share, quota
+_ENTRIES = 4  # at most: balance, plan or share, quota, limit
 RESERVED = -1  # the kind code of pool use
 
 
@@ -36,6 +38,7 @@ class Rows:
     plan: int
     quota: int
     share: int
+    limit: int
     size: int
 
 
@@ -45,7 +48,9 @@ class Template:
 
     `cap` is GPUs per GPU of the group's demand (inf: no cap), `option` the place in the group's
     menu or, for pool use (`kind` RESERVED), the pool. `limits` are the quotas' GPUs, `shares` the
-    joint spot shares of the groups `sharing`.
+    joint spot shares of the groups `sharing`. `hourly` are the caps of columns whose cap changes by
+    the hour (`cap` then is its largest), and `offered` the shares of each limit row, both scenarios
+    x hours; `limited` are the groups of the limit rows.
     """
 
     rows: Rows
@@ -62,6 +67,9 @@ class Template:
     sharing: Places
     shares: Array
     deferrable: Places
+    hourly: dict[int, Array]
+    limited: Places
+    offered: tuple[Array, ...]
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -73,6 +81,21 @@ class Template:
         limited = ((self.row >= self.rows.pool) & (self.value != 0.0)).any(axis=1)
         free: npt.NDArray[np.bool_] = ~pool & ~limited & np.isinf(self.cap)
         return free
+
+    @property
+    def waits_limited(self) -> bool:
+        """Whether work that may wait has limit rows, which tie its hours in another way."""
+        return bool(np.isin(self.limited, self.deferrable).any())
+
+    def hourly_caps(self, scenario: Places, hour: Places) -> Array:
+        """Caps of the `hourly` columns, in order, at some hours: hours x columns."""
+        none = np.zeros((len(hour), 0))
+        return np.hstack([none, *(cap[scenario, hour, None] for cap in self.hourly.values())])
+
+    def shares_offered(self, scenario: Places, hour: Places) -> Array:
+        """Shares of the limit rows at some hours: hours x rows."""
+        none = np.zeros((len(hour), 0))
+        return np.hstack([none, *(one[scenario, hour, None] for one in self.offered)])
 
     def reduced_costs(self, duals: Array, columns: Places) -> Array:
         """Reduced costs of some columns, hours x columns, from row duals, hours x rows."""
@@ -91,7 +114,10 @@ def template(reduced: Reduced) -> Template:
     plan = pool + len(reduced.pools)
     quota = plan + len(providers)
     share = quota + len(quotas)
-    rows = Rows(pool, plan, quota, share, share + len(sharing))
+    limits = rows_of(reduced)
+    limit = share + len(sharing)
+    rows = Rows(pool, plan, quota, share, limit, limit + len(limits))
+    hourly: dict[int, Array] = {}
     columns: list[tuple[float, float, float, int, int, int, float, list[tuple[int, float]]]] = []
     for number, one in enumerate(reduced.pools):
         for index, egress in one.egress.items():
@@ -104,13 +130,20 @@ def template(reduced: Reduced) -> Template:
             if option.plan:
                 entries.append((rows.plan + providers.index(option.plan), option.plan_rate))
             if option.quota is not None:
-                entries.append((rows.quota + quotas.index(option.quota), 1.0))
+                entries.append((rows.quota + quotas.index(option.quota), option.weight))
             if option.use is Use.SPOT and index in sharing:
                 entries.append((rows.share + sharing.index(index), option.useful))
+            for number, one_limit in enumerate(limits):
+                if one_limit.group == index and position in one_limit.options:
+                    entries.append((rows.limit + number, option.useful))
             egress = offers[option.offer].egress.get(group.rules.id, 0.0) if option.offer else 0.0
             # A plan-covered GPU costs its surcharge alone, which is egress.
             kind = "egress" if option.use is Use.SAVINGS_PLAN else str(option.use)
-            cap = np.inf if option.cap is None else option.cap / option.useful
+            most = most_useful(reduced, index, position)
+            if most is not None and not isinstance(most, float):
+                hourly[len(columns)] = most / option.useful
+                most = float(most.max())
+            cap = np.inf if most is None else most / option.useful
             columns.append(
                 (option.price, egress, option.useful, KINDS.index(kind), index, position, cap,
                  entries)
@@ -136,4 +169,7 @@ def template(reduced: Reduced) -> Template:
         sharing=np.array(sharing, dtype=np.intp),
         shares=np.array([groups[n].menu.spot_share for n in sharing], dtype=float),
         deferrable=np.array([n for n, g in enumerate(groups) if not g.firm], dtype=np.intp),
+        hourly=hourly,
+        limited=np.array([one.group for one in limits], dtype=np.intp),
+        offered=tuple(one.share for one in limits),
     )

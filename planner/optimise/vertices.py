@@ -43,12 +43,15 @@ class VertexCuts:
         free = np.isinf(form.cap)
         good = (costs[:, free] >= -1e-7).all(axis=1)
         self._duals, costs = duals[good], costs[good]
+        changing = np.array(list(form.hourly), dtype=np.intp)
         caps = np.where(free, 0.0, form.cap)
+        caps[changing] = 0.0
         by_group = np.zeros((len(self._duals), rows.pool))
         for group in range(rows.pool):
             own = (form.group == group) & ~free
             by_group[:, group] = np.minimum(costs[:, own], 0.0) @ caps[own]
-        by_group[:, form.sharing] += self._duals[:, rows.share :] * form.shares
+        by_group[:, form.sharing] += self._duals[:, rows.share : rows.limit] * form.shares
+        self._by_hour = np.hstack([self._duals[:, rows.limit :], np.minimum(costs[:, changing], 0)])
         waiting = form.deferrable
         firm = np.setdiff1d(np.arange(rows.pool), waiting)
         self._per_demand = by_group
@@ -57,6 +60,7 @@ class VertexCuts:
         self._constant = self._duals[:, rows.quota : rows.share] @ form.limits
         at = cells.scenario, cells.hour
         self._demand = np.stack([group.demand[at] for group in reduced.groups])
+        self._room = self._limits(form.shares_offered(*at), form.hourly_caps(*at), changing)
         even = [spread.groups[number].demand[at] for number in waiting]
         self._even = np.stack(even) if even else np.zeros((0, len(cells)))
         owned = [pool.owned[cells.hour] for pool in reduced.pools]
@@ -75,6 +79,8 @@ class VertexCuts:
         scenarios = len(self._reduced.problem.scenarios)
         terms = (self._per_demand[chosen] * self._demand.T).sum(axis=1) + self._constant[chosen]
         terms += (duals[:, rows.pool : rows.plan] * self._owned.T).sum(axis=1)
+        if len(self._room):
+            terms += (self._by_hour[chosen] * self._room.T).sum(axis=1)
         constant = np.bincount(scenario, weights * terms, scenarios).astype(float)
         slope = np.zeros((scenarios, len(first.sources)))
         plan = rows.plan
@@ -97,18 +103,27 @@ class VertexCuts:
         """The vertex that bounds each cell best, work that waits taken as even."""
         rows = self._form.rows
         capacity = self._owned.copy()
-        spend = u[[source.pool < 0 for source in self._first.sources]]
+        plans = np.array([source.pool < 0 for source in self._first.sources], dtype=bool)
+        spend = self._there[plans] * u[plans, None]
         for number, source in enumerate(self._first.sources):
             if source.pool >= 0 and u[number]:
                 capacity[source.pool] += self._there[number] * u[number]
-        fixed = self._constant + self._duals[:, rows.plan : rows.quota] @ spend
-        left = np.hstack([self._per_demand, self._duals[:, rows.pool : rows.plan], self._prices])
-        right = np.vstack([self._demand, capacity, self._even])
+        fixed = self._constant
+        left = np.hstack(
+            [self._per_demand, self._duals[:, rows.pool : rows.quota], self._prices, self._by_hour]
+        )
+        right = np.vstack([self._demand, capacity, spend, self._even, self._room])
         found = np.empty(right.shape[1], dtype=np.intp)
         for start in range(0, len(found), _CHUNK):
             part = slice(start, start + _CHUNK)
             found[part] = np.argmax(left @ right[:, part] + fixed[:, None], axis=0)
         return found
+
+    def _limits(self, offered: Array, caps: Array, changing: Places) -> Array:
+        """GPUs that limit rows and caps by the hour allow firm groups, such limits x cells."""
+        groups = np.concatenate([self._form.limited, self._form.group[changing]])
+        limits: Array = np.hstack([offered, caps]).T * self._demand[groups]
+        return limits
 
     def _waiting(self, chosen: Places) -> Array:
         """USD per scenario of waiting work at the least price in each window."""
