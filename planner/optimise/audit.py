@@ -299,15 +299,19 @@ class _Book:
             if (share >= 1).all():
                 continue
             rate = offer.spot_throughput if use == "spot" else 1.0
-            used = np.zeros(self._shape)
+            zero = np.zeros(self._shape)
+            whole, used = zero, zero
             for kind in kinds:
                 if (one, offer.id, kind) in self._rows:
-                    used += rate * self._series(one, offer.id, kind)
+                    series = rate * self._series(one, offer.id, kind)
+                    used = used + series
+                    whole = series if kind == "on_demand" else whole
             most = share * need
             if self._problem.on_demand_integer and use == "on demand":
-                most = np.where(share < 1, np.ceil(most / offer.gpus - 1e-9) * offer.gpus, np.inf)
-            over = np.where(np.isfinite(most), used - np.where(np.isfinite(most), most, 0), 0.0)
-            faults += self._wrong(f"class {one}: {use} on {offer.id} above by", over, need)
+                # The last instance may be had for a part of it; where whole ones are free, any.
+                last = np.where((whole > 0) & (share > 0), offer.gpus, 0)
+                most = np.where(share < 1, most + last, used)
+            faults += self._wrong(f"class {one}: {use} on {offer.id} above by", used - most, need)
         return faults
 
     def _series(self, one: str, offer: str, kind: str) -> Array:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.money import HOURS_PER_MONTH
-from planner.model.options import Use
+from planner.model.options import Use, quota_name
 from planner.model.reductions import demand_of
 from planner.optimise.dispatch_oracle import DispatchOracle
-from planner.problem import ClassKind
+from planner.optimise.shortages import Shortage, shortages
+from planner.problem import ClassKind, active, paid_hours
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
 
     from planner.optimise.engine import Found
     from planner.optimise.recourse import Evaluation, Risk
-    from planner.problem import Offer, Problem
+    from planner.problem import Offer, Problem, Reservation
 
     Array = npt.NDArray[np.float64]
 
 _FOREVER = float("inf")
 _WORTH = 1e-6  # USD a month; less is a solver's rounding
-_FULL = 1e-6  # share of a limit by which it may be missed and still bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +76,6 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
-    """Demand not served: who, in how many hours, how much at most, and the limit in conflict.
-
-    `gpu_hours` are summed over the hours of every scenario, without their weight.
-    """
-
-    workload_class: str
-    hours: int
-    first_hour: int
-    last_hour: int
-    gpus: float
-    gpu_hours: float
-    limit: str
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything said about a plan, in a fixed order."""
 
@@ -122,47 +106,6 @@ def explain(problem: Problem, found: Found, dispatch: pd.DataFrame) -> Explanati
         rejected=facts.rejected(oracle),
         shortages=shortages(problem, dispatch),
     )
-
-
-def shortages(problem: Problem, dispatch: pd.DataFrame) -> tuple[Shortage, ...]:
-    """Each class that falls short, with the limits that its offers had used up in those hours."""
-    short = dispatch[dispatch["kind"] == str(Use.SHORTAGE)]
-    found = []
-    for name, rows in short.groupby("class", sort=True):
-        hours = sorted(set(rows["hour"].tolist()))
-        found.append(
-            Shortage(
-                workload_class=str(name),
-                hours=len(rows),
-                first_hour=int(hours[0]),
-                last_hour=int(hours[-1]),
-                gpus=float(rows["gpus"].max()),
-                gpu_hours=float(rows["gpus"].sum()),
-                limit=_in_conflict(problem, str(name), dispatch, rows),
-            )
-        )
-    return tuple(found)
-
-
-def _in_conflict(problem: Problem, name: str, dispatch: pd.DataFrame, rows: pd.DataFrame) -> str:
-    one = next(c for c in problem.classes if c.id == name)
-    offers = [offer for offer in problem.offers if offer.id in one.offers]
-    sold = [o for o in offers if o.on_demand is not None and o.on_demand < one.shortage_penalty]
-    if not sold:
-        return "none of its offers is sold on demand below the price of a shortage"
-    pairs = {(o.provider, o.region) for o in sold}
-    at = dispatch.merge(rows[["scenario", "hour"]], on=["scenario", "hour"])
-    bought = at[at["kind"].isin(["on_demand", "savings_plan", "spot"])]
-    full = []
-    for quota in problem.quotas:
-        pair = quota.provider, quota.region
-        if pair not in pairs:
-            continue
-        here = [o.id for o in problem.offers if (o.provider, o.region) == pair]
-        used = bought[bought["offer"].isin(here)]["gpus"].sum() / max(len(rows), 1)
-        if used >= quota.gpus * (1 - _FULL) - _FULL:
-            full.append(f"{quota.provider} {quota.region} ({quota.gpus:g} GPUs)")
-    return f"quotas used up: {', '.join(full)}" if full else "its demand share limits"
 
 
 def _worth(found: Found, oracle: DispatchOracle, evaluation: Evaluation) -> Array:
@@ -238,13 +181,18 @@ class _Facts:
         weights = weights if len(weights) == len(duals) else np.ones(len(duals))
         worth = -(weights @ duals) * _per_month(self._found)
         found = [
-            Limit("quota", " ".join(pair), float(value) + 0.0)  # no -0.0
+            Limit("quota", " ".join([*pair, *self._unit_of(pair)]), float(value) + 0.0)  # no -0.0
             for pair, value in zip(pairs, worth.tolist(), strict=True)
         ]
         if self._found.first.budget is not None:
             budget = self._found.search.master.reduced_costs()[1]
             found.append(Limit("upfront_budget", "", budget * _per_month(self._found) + 0.0))
         return tuple(sorted(found, key=lambda limit: (-limit.usd_per_month, limit.name)))
+
+    def _unit_of(self, name: tuple[str, ...]) -> list[str]:
+        """The unit of a quota where it is not GPUs."""
+        units = {quota_name(quota): quota.unit for quota in self._problem.quotas}
+        return [] if units[name] == "GPUs" else [units[name]]
 
     def rejected(self, oracle: DispatchOracle) -> tuple[Rejected, ...]:
         """Everything sold for the whole file and not bought."""
@@ -255,7 +203,8 @@ class _Facts:
         for offer in self._problem.offers:
             for way in offer.reservations:
                 if ("reservation", offer.id, way.id) not in in_model:
-                    saves, costs = self._first_of(offer), way.rate * offer.gpus * HOURS_PER_MONTH
+                    saves = self._first_of(offer)
+                    costs = way.rate * offer.gpus * HOURS_PER_MONTH * self._paid_share(way)
                     reason = self._left_out(offer)
                     found.append(Rejected("reservation", offer.id, way.id, reason, saves, costs))
         for number, one in enumerate(first.bought):
@@ -319,12 +268,18 @@ class _Facts:
             return False
         return float(first.upfront @ self._z + first.upfront[number]) > first.budget
 
+    def _paid_share(self, way: Reservation) -> float:
+        """Hours that a reservation is paid for, as a share of the file's."""
+        return paid_hours(way.start, way.term, self._problem.hours) / self._problem.hours
+
     def _break_even(self, number: int, offer: Offer | None) -> float | None:
-        """Busy share at which the line pays for itself against the cheapest on demand."""
+        """Busy share of its hours at which the line pays against the cheapest on demand."""
         one = self._found.first.bought[number]
         if one.kind != "reservation" or offer is None:
             return None
-        rate = next(way.rate for way in offer.reservations if way.id == one.id)
+        way = next(way for way in offer.reservations if way.id == one.id)
+        start, end = active(way.start, way.term, self._problem.hours)
+        rate = way.rate * (paid_hours(way.start, way.term, self._problem.hours) / (end - start))
         users = [c for c in self._problem.classes if offer.id in c.offers]
         prices = [
             price
@@ -340,8 +295,10 @@ class _Facts:
             return None
         hours, scenarios = self._problem.hours, len(self._problem.scenarios)
         there = sum(e.gpus * min(e.until_hour, hours) for e in offer.existing)
-        for one in self._found.plan.reservations:
-            there += offer.gpus * one.count * hours * (one.offer == offer.id)
+        counts = {(one.offer, one.id): one.count for one in self._found.plan.reservations}
+        for way in offer.reservations:
+            start, end = active(way.start, way.term, hours)
+            there += offer.gpus * counts.get((offer.id, way.id), 0) * (end - start)
         return float(self._used.get(offer.id, 0.0)) / (there * scenarios) if there else None
 
     def _binding(self, number: int) -> str:
