@@ -148,7 +148,11 @@ def _broken_limits(asked, cell, hour, bought):
     found = []
     for one in asked.offers:
         pool = sum(e.gpus for e in one.existing if hour < e.until_hour)
-        pool += sum(one.gpus * counts.get((one.id, way.id), 0) for way in one.reservations)
+        pool += sum(
+            one.gpus * counts.get((one.id, way.id), 0)
+            for way in one.reservations
+            if _is_there(way, hour)
+        )
         pool += sum(
             b.gpus * blocks.get(b.id, 0)
             for b in asked.blocks
@@ -166,18 +170,24 @@ def _broken_limits(asked, cell, hour, bought):
             for (_, where, kind), gpus in cell.items()
             if kind == "savings_plan" and by_offer[where].provider == plan.provider
         )
-        if spent > spends.get(plan.provider, 0.0) + TOLERANCE:
+        limit = spends.get(plan.provider, 0.0) if _is_there(plan, hour) else 0.0
+        if spent > limit + TOLERANCE:
             found.append(f"hour {hour}: plan {plan.provider} {spent}")
     for quota in asked.quotas:
+        use = {"on_demand": "on_demand", "savings_plan": "on_demand", "spot": "spot"}
         bought_here = sum(
-            gpus
+            gpus * (by_offer[where].vcpus / by_offer[where].gpus if quota.gpus is None else 1)
             for (_, where, kind), gpus in cell.items()
-            if kind in ("on_demand", "savings_plan", "spot")
+            if use.get(kind) in quota.uses
             and (by_offer[where].provider, by_offer[where].region) == (quota.provider, quota.region)
         )
-        if bought_here > quota.gpus + TOLERANCE:
+        if bought_here > (quota.vcpus if quota.gpus is None else quota.gpus) + TOLERANCE:
             found.append(f"hour {hour}: quota {quota} {bought_here}")
     return found
+
+
+def _is_there(held, hour):
+    return hour >= held.start and (held.term is None or hour < held.start + held.term)
 
 
 def _broken_mix(asked, one, cell, demand):

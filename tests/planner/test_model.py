@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pulp
 import pytest
@@ -21,6 +23,11 @@ GOLDEN_CASES = {
 
 
 def case(name):
+    if name == "cap_availability":
+        made = two_hours()
+        a, b = made.offers
+        scarce = replace(a, spot_available=(0.5, 0.75), on_demand_available=(1.0, 0.25))
+        return replace(made, offers=(scarce, b))
     if name in GOLDEN_CASES:
         futures = [
             (0.5, {"train": [10, 20], "prep": [6, 0]}),
