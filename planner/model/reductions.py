@@ -306,8 +306,9 @@ def _looks(
 
 def _spans(problem: Problem, pools: tuple[Pool, ...]) -> list[tuple[int, int]]:
     """Hours of the commitments that are not there for the whole file."""
-    ways = [way for pool in pools for _, way in pool.reservations]
-    spans = {active(one.start, one.term, problem.hours) for one in [*ways, *problem.savings_plans]}
+    held = [(way.start, way.term) for pool in pools for _, way in pool.reservations]
+    held += [(plan.start, plan.term) for plan in problem.savings_plans]
+    spans = {active(start, term, problem.hours) for start, term in held}
     return sorted(spans - {(0, problem.hours)})
 
 

@@ -95,7 +95,8 @@ def tiers_of(reduced: Reduced) -> list[Tier]:
     found = []
     for index, group in enumerate(reduced.groups):
         left: Array | float = 1.0
-        spot = np.inf if group.menu.spot_share is None else group.menu.spot_share
+        joint = group.menu.spot_share
+        spot: Array | float = np.inf if joint is None else joint
         for place in _merit_order(group):
             option = group.menu.options[place]
             share = _least(left, _at_cells(reduced, most_useful(reduced, index, place)))
