@@ -1,7 +1,8 @@
 """A first guess of a plan by the closed form, as if nothing but pools were shared.
 
-Quotas and hourly availability are left out, plan-covered hours cost their rate as if paid as they are used, and the
-surcharge of pools is left out. It proves nothing; the search that begins there needs fewer steps.
+Quotas, hourly availability and the surcharge of pools are left out, and plan-covered hours cost
+their rate as if paid as they are used. It proves nothing; the search that begins there needs fewer
+steps.
 """
 
 from __future__ import annotations
