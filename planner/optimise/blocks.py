@@ -34,8 +34,7 @@ class Hours:
     `demand` hours x groups (work released, for groups that wait), `owned` hours x pools,
     `active` hours x sources, `weight` hours each stands for, `cells` their places among the
     cells of the reduced problem, `due` and `released` hours x
-    waiting groups (cumulative GPU-hours), `hourly` hours x columns with caps by the hour, `offered`
-    hours x limit rows (shares). The first `inner` hours are its own; the rest it
+    waiting groups (cumulative GPU-hours). The first `inner` hours are its own; the rest it
     shares with the next block. `start` is its first hour.
     """
 
@@ -49,8 +48,6 @@ class Hours:
     weight: Array
     due: Array
     released: Array
-    hourly: Array
-    offered: Array
 
     def __len__(self) -> int:
         return len(self.demand)
@@ -93,7 +90,7 @@ class Block:
         capacity = hours.owned.copy()
         for source in np.flatnonzero(real & (u != 0.0)):
             capacity[:, self._pool[source]] += hours.active[:, source] * u[source]
-        spend = hours.active[:, ~real] * u[~real]
+        spend = np.broadcast_to(u[~real], (len(hours), int((~real).sum())))
         top = np.concatenate([capacity, spend], axis=1).ravel()
         self._highs.changeRowsBounds(len(self._changing), self._changing, self._floor, top)
         return self._run(until)
@@ -186,9 +183,9 @@ class Block:
         rows, pool = self._template.rows, self._pool
         real = pool >= 0
         found = np.empty(len(pool))
-        active = self.hours.active[: len(duals)]
-        found[~real] = (active[:, ~real] * duals[:, rows.plan : rows.quota]).sum(axis=0)
-        found[real] = (active[:, real] * duals[:, rows.pool + pool[real]]).sum(axis=0)
+        found[~real] = duals[:, rows.plan : rows.quota].sum(axis=0)
+        active = self.hours.active[: len(duals), real]
+        found[real] = (active * duals[:, rows.pool + pool[real]]).sum(axis=0)
         return np.minimum(found, 0.0)
 
     def duals(self) -> Array:
@@ -286,9 +283,6 @@ class Block:
         upper = np.full((count, len(keep)), math.inf)
         demand = hours.demand[:, form.group[keep][limited]]
         upper[:, limited] = demand * form.cap[keep][limited]
-        for number, column in enumerate(form.hourly):
-            at = np.flatnonzero(keep == column)
-            upper[:, at] = (hours.demand[:, form.group[column]] * hours.hourly[:, number])[:, None]
         low, high = self._row_bounds()
         served, served_value, served_lengths = self._served_entries()
         waiting = count * self._waiting
@@ -314,27 +308,7 @@ class Block:
         there = np.ones(both.shape, dtype=bool)
         there[-1, :, 1] = False
         value = np.broadcast_to([-1.0, 1.0], both.shape)[there]
-        if not self._template.waits_limited:
-            return both[there], value, there.sum(axis=-1).ravel()
-        return self._limited_entries(both, there)
-
-    def _limited_entries(
-        self, both: Places, there: npt.NDArray[np.bool_]
-    ) -> tuple[Places, Array, Places]:
-        """Entries of y with those in limit rows of the next hour, where it is no longer waiting."""
-        form, count = self._template, len(self.hours)
-        served = np.arange(count * self._waiting).reshape(count, self._waiting)
-        columns = [np.broadcast_to(served[:, :, None], both.shape)[there]]
-        rows = [both[there]]
-        values = [np.broadcast_to([-1.0, 1.0], both.shape)[there]]
-        for number, group in enumerate(form.limited.tolist()):
-            for place in np.flatnonzero(form.deferrable == group).tolist():
-                columns.append(served[:-1, place])
-                rows.append(form.rows.limit + number + form.rows.size * np.arange(1, count))
-                values.append(self.hours.offered[1:, number])
-        column, row, value = (np.concatenate(part) for part in (columns, rows, values))
-        order = np.lexsort((row, column))
-        return row[order], value[order], np.bincount(column, minlength=served.size)
+        return both[there], value, there.sum(axis=-1).ravel()
 
     def _row_bounds(self) -> tuple[Array, Array]:
         hours, form = self.hours, self._template
@@ -347,10 +321,7 @@ class Block:
         high[:, rows.pool : rows.plan] = hours.owned
         high[:, rows.plan : rows.quota] = 0.0
         high[:, rows.quota : rows.share] = form.limits
-        high[:, rows.share : rows.limit] = form.shares * hours.demand[:, form.sharing]
-        need = hours.demand.copy()
-        need[:, form.deferrable] = hours.released
-        high[:, rows.limit :] = hours.offered * need[:, form.limited]
+        high[:, rows.share :] = form.shares * hours.demand[:, form.sharing]
         return low, high
 
 

@@ -64,7 +64,6 @@ class Chain:
         hours = reduced.problem.hours
         self._owned = np.stack([p.owned for p in reduced.pools], axis=1) if reduced.pools else None
         self._limited = np.flatnonzero(np.isfinite(template.cap))
-        self._bound_by_hour(scenario)
         self._duals = np.zeros((hours, template.rows.size))
         for place, group in zip(template.deferrable.tolist(), groups, strict=True):
             prices = [o.unit_price for o in group.menu.options if o.use is not Use.SAVINGS_PLAN]
@@ -72,19 +71,6 @@ class Chain:
         for block in blocks:
             block.open_ends(self._released, self._windows)
         self._started = False
-
-    def _bound_by_hour(self, scenario: int) -> None:
-        """GPUs that each limited column may buy, and that limit rows of firm groups allow."""
-        form = self._template
-        hour = np.arange(len(self._demand))
-        shares = np.broadcast_to(form.cap[self._limited], (len(hour), len(self._limited)))
-        if form.hourly:
-            shares = shares.copy()
-            at = np.searchsorted(self._limited, list(form.hourly))
-            shares[:, at] = form.hourly_caps(np.full_like(hour, scenario), hour)
-        self._caps = shares * self._demand[:, form.group[self._limited]]
-        offered = form.shares_offered(np.full_like(hour, scenario), hour)
-        self._room = offered * self._demand[:, form.limited]
 
     def bound(self, u: Array, solve: SolveAll) -> tuple[float, Array] | None:
         """The lower bound of the formula above and its slopes in u; None where time is over."""
@@ -131,10 +117,10 @@ class Chain:
             total += float((duals[:, rows.pool : rows.plan] * self._owned).sum())
         total += float(duals[:, rows.quota : rows.share].sum(axis=0) @ form.limits)
         shares = form.shares * self._demand[:, form.sharing]
-        total += float((duals[:, rows.share : rows.limit] * shares).sum())
-        total += float((duals[:, rows.limit :] * self._room).sum())
+        total += float((duals[:, rows.share :] * shares).sum())
         costs = np.minimum(form.reduced_costs(duals, self._limited), 0.0)
-        total += float((costs * self._caps).sum())
+        caps = form.cap[self._limited] * self._demand[:, form.group[self._limited]]
+        total += float((costs * caps).sum())
         for number, window in enumerate(self._windows):
             least = least_ahead(self._prices[:, number], window)
             total += float(self._released[:, number] @ least)

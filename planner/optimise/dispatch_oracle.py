@@ -220,8 +220,6 @@ class DispatchOracle:
         scenarios, hours = len(reduced.problem.scenarios), reduced.problem.hours
         if len(self.template.deferrable):
             window = max(reduced.groups[g].rules.window for g in self.template.deferrable)
-            # What waits at a block's first hour limits it: then a scenario is one block.
-            window = hours if self.template.waits_limited else window
             return [
                 self._take(np.arange(s * hours + start, s * hours + end), s, own - start)
                 for s in range(scenarios)
@@ -256,8 +254,6 @@ class DispatchOracle:
             weight=weight,
             due=np.hstack([none, *(due[scenarios, hours, None] for due, _ in limits)]),
             released=np.hstack([none, *(done[scenarios, hours, None] for _, done in limits)]),
-            hourly=self.template.hourly_caps(scenarios, hours),
-            offered=self.template.shares_offered(scenarios, hours),
         )
 
 

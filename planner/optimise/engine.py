@@ -129,8 +129,7 @@ def _sampled(reduced: Reduced, first: FirstStage, limits: Limits) -> Start:
         return Start(begin, None, [])
     keep, duals = oracle.promising(), oracle.duals_by_hour()
     oracle.close()
-    scenarios = len(reduced.problem.scenarios)
-    if oracle.template.waits_limited or (oracle.merged and scenarios > 1):
+    if oracle.merged and len(reduced.problem.scenarios) > 1:
         return Start(search.relaxed_at, keep, [])
     cheap = VertexCuts(reduced, sampled, first, template(reduced), duals)
     cuts = _cheap_cuts(reduced, first, cheap, search.relaxed_at, limits)
