@@ -265,7 +265,7 @@ def _unproven(solve: SolveFigures) -> str:
     short = [one.stage for one in solve.stages if one.status != "optimal"]
     return (
         f"the time limit ended the search ({', '.join(short) or 'plan'}): the plan is the best "
-        f"found, and may cost up to {solve.gap:.3%} more than the best possible"
+        f"found, and the best possible may cost up to {solve.gap:.3%} less"
     )
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 CURRENCY = "USD"
 PLAN_VALID = timedelta(hours=36)
+_ROUNDING = Decimal("0.05")
 _NUMBERS = ("gpu_hours", "needed_gpu_hours", "cost")
 
 
@@ -285,13 +286,17 @@ def _summary(
     saving = figures.total(advised["saving_per_month"])
     today, planned = to_cents(steps.today), to_cents(steps.plan)
     expiring = to_cents(steps.expiring)
+    repriced = planned - today + saving - expiring
+    if expiring and abs(repriced) < _ROUNDING:
+        # Each step is rounded to the cent by itself: what that leaves over is no change of prices.
+        expiring, repriced = expiring + repriced, Decimal(0)
     bill = BillFigures(
         currency=CURRENCY,
         today_per_month=today,
         plan_per_month=planned,
         saving_per_month=saving,
         cash_saving_per_month=figures.total(advised["cash_saving_per_month"]),
-        repriced_per_month=planned - today + saving - expiring,
+        repriced_per_month=repriced,
         expiring_per_month=expiring,
         whole_machines_per_month=to_cents(waterfall.plan.whole_machines),
         not_planned_per_month=to_cents(float(left_out) * month),

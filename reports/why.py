@@ -106,14 +106,13 @@ def proof(solve: SolveFigures) -> str | None:
     """How near to the best the plan is proven to be, and what it costs priced again."""
     if solve.audited is None:
         return None
-    distance = numbers.gap(solve.gap)
-    text = "proven to be the best possible"
+    text = "The plan is proven to be the best possible."
     if solve.gap > 0:
-        text = f"proven to cost at most {distance} more than the best possible"
+        text = f"It is proven that no plan can cost more than {numbers.gap(solve.gap)} less."
     month = Decimal(repr(solve.audited)) / _MONTHS
     apart = abs(Decimal(repr(solve.audited)) - Decimal(repr(solve.objective))) / _MONTHS
     return (
-        f"The plan is {text}. Priced again hour by hour, by code that shares nothing with the "
+        f"{text} Priced again hour by hour, by code that shares nothing with the "
         f"optimiser, it costs {numbers.cents(month)} a month: a difference of "
         f"{numbers.cents(apart)}."
     )
