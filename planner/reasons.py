@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.horizon import Horizon
-    from planner.optimise.explain import Rejected
+    from planner.optimise.explain import Limit, Rejected
     from planner.purchases import Purchase
     from planner.supply import Supply
     from planner.waterfall import Solved, Waterfall
 
 _CAPACITY = ("reserved", "capacity_block", "owned")
+_USES = {"on_demand": "on demand", "spot": "as spot"}
 _BUDGET_STEP = 1000.0  # USD
 
 
@@ -248,17 +249,26 @@ def _limits(plan: Solved) -> tuple[PlanLimit, ...]:
             worth = to_cents(limit.usd_per_month * _BUDGET_STEP)
             found.append(PlanLimit(limit.kind, "", "", f"${_BUDGET_STEP:,.0f}", worth))
             continue
-        cloud, region = limit.name.split(" ")[:2]
-        sizes = {
-            base_name(one.id).split("/")[2]: one.gpus
-            for one in plan.problem.offers
-            if (one.provider, one.region) == (cloud, region)
-        }
-        found += [
-            PlanLimit(limit.kind, cloud, region, name, to_cents(limit.usd_per_month * gpus))
-            for name, gpus in sorted(sizes.items())
-        ]
+        found += _of_quota(limit, plan)
     return tuple(sorted(found, key=lambda o: (-o.saves_per_month, o.kind, o.region, o.unit)))
+
+
+def _of_quota(limit: Limit, plan: Solved) -> list[PlanLimit]:
+    """One more instance of each machine type that a quota counts, in GPUs or in vCPUs.
+
+    A quota is named by its cloud and region, then by the one use it counts, then by its unit.
+    """
+    cloud, region, *rest = limit.name.split(" ")
+    use = next((f" {_USES[word]}" for word in rest if word in _USES), "")
+    sizes = {
+        base_name(one.id).split("/")[2]: (one.vcpus or 0) if "vCPUs" in rest else one.gpus
+        for one in plan.problem.offers
+        if (one.provider, one.region) == (cloud, region)
+    }
+    return [
+        PlanLimit(limit.kind, cloud, region, f"{name}{use}", to_cents(limit.usd_per_month * size))
+        for name, size in sorted(sizes.items())
+    ]
 
 
 def _shortages(plan: Solved, horizon: Horizon) -> tuple[PlanShortage, ...]:

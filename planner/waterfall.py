@@ -70,7 +70,9 @@ class Solved:
         """Clouds and regions ("aws us-east-1") whose quota costs money, as far as explained."""
         limits = () if self.result.why is None else self.result.why.limits
         return frozenset(
-            one.name for one in limits if one.kind == "quota" and one.usd_per_month > _SMALLEST
+            " ".join(one.name.split(" ")[:2])
+            for one in limits
+            if one.kind == "quota" and one.usd_per_month > _SMALLEST
         )
 
 

@@ -37,9 +37,19 @@ RECOMMENDATIONS = Table(
         may("team", T, "team"),
         may("owner", T, "person or role that decides"),
         may("confidence", T, "high, medium or low"),
-        may("break_even_share", F, "share of hours above which it pays", "share"),
-        may("expected_share", F, "share of hours it will be used", "share"),
-        may("binding_constraint", T, "the limit that stopped more"),
+        may(
+            "break_even_share",
+            F,
+            "share of hours at work above which it pays; of spot the useful share of a paid hour",
+            "share",
+        ),
+        may("expected_share", F, "that share as it is expected", "share"),
+        may(
+            "binding_constraint",
+            T,
+            "what stopped more: demand, quota, upfront_budget, min_firm_share, spot_cap, "
+            "committed_capacity",
+        ),
         may("risk", T, "what could go wrong"),
         need("why", T, "the reason in a sentence"),
         may("decision", T, "accept, reject or snooze, where a person decided"),

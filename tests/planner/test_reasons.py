@@ -201,6 +201,22 @@ def test_a_quota_is_told_by_the_machine_and_binds_what_is_bought_there() -> None
     assert found.options[0].binding == "quota"
 
 
+def test_a_quota_of_vcpus_on_one_use_is_told_by_the_machine_too() -> None:
+    prices = bills.offers(ON_DEMAND, RESERVED)
+    made = work_out(BUSY_18, prices)
+    why = made.plan.result.why
+    assert why is not None
+    held = replace(why, limits=(Limit("quota", "aws us-east-1 spot vCPUs", 0.25),))
+    sold = tuple(replace(one, vcpus=192) for one in made.plan.problem.offers)
+    made.stages[Stage.BUY] = replace(
+        made.plan,
+        problem=replace(made.plan.problem, offers=sold),
+        result=replace(made.plan.result, why=held),
+    )
+    (one,) = told(BUSY_18, prices, made).limits
+    assert (one.unit, one.saves_per_month) == ("p5.48xlarge as spot", Decimal(48))  # 192 / 4
+
+
 def test_a_shortage_names_its_days_hours_and_what_stands_in_the_way() -> None:
     # A reserved node that ends after 73 days, of a type that nobody sells by the hour.
     held = bills.node_hours(
