@@ -196,6 +196,13 @@ class ClosedForm:
             found[:, KINDS.index("egress")] += gpus * egress
         return found
 
+    def pool_prices(self, u: Array) -> Array:
+        """What one more GPU of each pool would save in each cell, cells x pools, USD."""
+        found = np.zeros((self._demand.shape[1], self._members.shape[1]))
+        for step, (short, union) in zip(self._steps, self._spills(u, self._levels), strict=True):
+            found += (step * (short > 0))[:, None] * self._members[union]
+        return found
+
     def _closed_sets(self, kinds: list[frozenset[int]], levels: list[Places]) -> list[_Level]:
         """The levels of the tiers given by number, dearest first."""
         found = []

@@ -124,16 +124,16 @@ def _sampled(reduced: Reduced, first: FirstStage, limits: Limits) -> Start:
     until = now + _SAMPLE_TIME * max(limits.until - now, 0.0)
     search = Search(first, risk_for(sampled, oracle), oracle, "highs", _SAMPLE_GAP, until)
     begin = guess(sampled, first, until)
-    search.relax(begin, _STEP_SHARE if begin.any() else 1.0, tightness=1.0)
-    if search.relaxed_at is None:
-        return Start(begin, None, [])
-    keep, duals = oracle.promising(), oracle.duals_by_hour()
+    search.relax(begin.z, _STEP_SHARE if begin.z.any() else 1.0, tightness=1.0)
+    z, keep, duals = begin.z, None, begin.duals
+    if search.relaxed_at is not None:
+        z, keep = search.relaxed_at, oracle.promising()
+        duals = np.vstack([duals, oracle.duals_by_hour()])
     oracle.close()
-    if oracle.merged and len(reduced.problem.scenarios) > 1:
-        return Start(search.relaxed_at, keep, [])
+    if not len(duals) or (oracle.merged and len(reduced.problem.scenarios) > 1):
+        return Start(z, keep, [])
     cheap = VertexCuts(reduced, sampled, first, template(reduced), duals)
-    cuts = _cheap_cuts(reduced, first, cheap, search.relaxed_at, limits)
-    return Start(search.relaxed_at, keep, cuts, cheap)
+    return Start(z, keep, _cheap_cuts(reduced, first, cheap, z, limits), cheap)
 
 
 def _cheap_cuts(
@@ -173,7 +173,7 @@ def dispatch(found: Found) -> pd.DataFrame:
 
 
 def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
-    """The answer of a search; where it evaluated no plan, of a quick dispatch of two plans."""
+    """The answer of a search; where it evaluated no plan, of a quick dispatch."""
     problem, oracle = reduced.problem, search.oracle
     scale = problem.hour_weight
     if search.best is None:
@@ -190,24 +190,16 @@ def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) ->
 
 
 def _quick(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
-    """The better of buying nothing and the sampled plan rounded, at a quick dispatch."""
-    cheap = start.cheap
+    """The sampled plan, its counts rounded, at a quick dispatch."""
+    cheap, scale = start.cheap, reduced.problem.hour_weight
+    plan = first.plan(search.nearest(start.z))
+    u = first.feed(first.vector(plan))
     greedy = Greedy(reduced, first, None if cheap is None else cheap.duals)
-    scale = reduced.problem.hour_weight
-    best: tuple[float, Plan, dict[str, float]] | None = None
-    for z in (np.zeros(len(first)), search.nearest(start.z)):
-        plan = first.plan(z)
-        u = first.feed(first.vector(plan))
-        kinds = greedy.by_kind(u, None if cheap is None else cheap.choose(u))
-        costs = _costs(reduced, kinds, False, plan)
-        total = math.fsum(costs.values())
-        if best is None or total < best[0]:
-            best = total, plan, costs
-    assert best is not None
+    kinds = greedy.by_kind(u, None if cheap is None else cheap.choose(u))
+    costs = _costs(reduced, kinds, False, plan)
     lower = max(search.lower, search.master.relaxed().value) * scale
-    return Found(
-        best[1], best[0], lower, best[2], _name(search), search.oracle, first, reduced, search
-    )
+    total, name = math.fsum(costs.values()), _name(search)
+    return Found(plan, total, lower, costs, name, search.oracle, first, reduced, search)
 
 
 def _name(search: Search) -> str:

@@ -87,7 +87,7 @@ def test_sampled_prices_bring_the_quick_dispatch_nearer_and_their_cuts_stay_belo
 def test_the_guess_is_the_relaxed_optimum_where_only_pools_are_shared(seed):
     reduced = reduce(week(seed, full=False, classes=6, hours=48))
     first = first_stage(reduced)
-    z = guess(reduced, first, math.inf)
+    z = guess(reduced, first, math.inf).z
     programs = DispatchOracle(reduced, first)
     search = Search(first, risk_for(reduced, programs), programs, "highs", 1e-4, math.inf)
     search.relax(np.zeros(len(first)))
@@ -97,9 +97,43 @@ def test_the_guess_is_the_relaxed_optimum_where_only_pools_are_shared(seed):
 def test_no_guess_is_made_where_the_closed_form_has_too_many_sets(monkeypatch):
     reduced = reduce(week(1, full=True))
     first = first_stage(reduced)
-    assert guess(reduced, first, math.inf).any()
+    assert guess(reduced, first, math.inf).z.any()
     monkeypatch.setattr(closed_form, "MOST_UNIONS", 1)
-    assert not guess(reduced, first, math.inf).any()
+    made = guess(reduced, first, math.inf)
+    assert not made.z.any()
+    assert not len(made.duals)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("full", [False, True])
+def test_the_prices_of_a_guess_bound_the_cost_of_every_plan_from_below(seed, full):
+    reduced = reduce(week(seed, full=full, classes=8, offers=7, hours=130, scenarios=2))
+    first, sampled = first_stage(reduced), sample(reduced)
+    made = guess(sampled, first, math.inf)
+    cheap = VertexCuts(reduced, sampled, first, template(reduced), made.duals)
+    assert len(cheap.duals) == len(np.unique(made.duals.round(9), axis=0))  # all are feasible
+    best = DispatchOracle(reduced, first)
+    for u in (first.feed(made.z), np.zeros(len(first.sources)), np.full(len(first.sources), 9.0)):
+        found, cost = cheap.evaluate(u), best.exact(u, math.inf)
+        assert (found.value <= cost * (1 + 1e-9) + 1e-6).all()
+    at = first.feed(made.z)
+    assert cheap.evaluate(at).value.sum() >= 0.6 * best.exact(at, math.inf).sum()
+
+
+def test_the_price_of_a_joint_share_is_that_of_the_spot_which_fills_it():
+    # In each hour 10 GPUs, half of which may be spot: 3 at 1.0, then 2 of another at 1.2; the rest
+    # on demand at 3.0. No pool, and a quota of 10 that never binds in this hour's prices.
+    sold = [
+        offer("s1", 3.0, spot=1.0, spot_throughput=1.0),
+        offer("s2", None, spot=1.2, spot_throughput=1.0, region="r2"),
+    ]
+    users = [firm("w", ["s1", "s2"], min_firm_share=0.5, spot_max_share_per_offer=0.3)]
+    asked = problem(users, sold, {"w": [10] * 2}, quotas=(Quota("aws", "us", 9.0),))
+    reduced = reduce(asked)
+    first = first_stage(reduced)
+    made = guess(reduced, first, math.inf)
+    cheap = VertexCuts(reduced, reduced, first, template(reduced), made.duals)
+    assert cheap.evaluate(np.zeros(0)).value == pytest.approx(2 * (3 * 1.0 + 2 * 1.2 + 5 * 3.0))
 
 
 class OutOfTime(DispatchOracle):
