@@ -8,12 +8,23 @@ waiting work of group g, weak duality gives
 since work released in tau runs somewhere in its window. A block may have work done outside at the
 lambda there; its optimum then is the best pi of its own hours with the others as they are, so that
 the bound only rises. Blocks overlap by a window; every other block is solved at the same time.
+
+The bound is one cut. It also splits into parts of several blocks, each with a cut of its own that
+knows nothing of the others: with l the least price after a border as first found, a the least
+before it and b the least after it in the window of a release,
+
+    min(a, b) >= min(a, l) - max(0, l - b)
+
+gives the first term to the part that ends there and the second to the one that begins. Parts may
+so cost less than nothing; only their sum may not.
+
 A pass in order of time, each block taking over the backlog of the one before, gives a dispatch
 that keeps every rule.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +46,7 @@ if TYPE_CHECKING:
 
 LONGEST = 400  # hours that one block may have
 INNER = 168  # hours of a block where there are several
+BLOCKS = 4  # of a part with cuts of its own
 
 
 def pieces(hours: int, window: int) -> list[tuple[int, int, int]]:
@@ -49,6 +61,16 @@ def pieces(hours: int, window: int) -> list[tuple[int, int, int]]:
     starts = list(range(0, hours - inner // 2, inner))
     ends = [*starts[1:], hours]
     return [(a, b, min(b + window, hours)) for a, b in zip(starts, ends, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A lower bound of a scenario's cost at u and its slope; and the same of each part."""
+
+    value: float
+    slope: Array
+    values: Array
+    slopes: Array
 
 
 class Chain:
@@ -69,15 +91,18 @@ class Chain:
             prices = [o.unit_price for o in group.menu.options if o.use is not Use.SAVINGS_PLAN]
             self._duals[:, place] = min(prices)
         for block in blocks:
-            block.open_ends(self._released, self._windows)
+            block.open_ends(self._released)
         self._started = False
+        self._part = np.arange(len(blocks)) // BLOCKS
+        self.starts = np.array([block.start for block in blocks[::BLOCKS]])
+        self._borders: dict[tuple[int, int], Array] = {}
 
-    def bound(self, u: Array, solve: SolveAll) -> tuple[float, Array] | None:
+    def bound(self, u: Array, solve: SolveAll) -> Bound | None:
         """The lower bound of the formula above and its slopes in u; None where time is over."""
         for _ in range(1 if self._started else 2):
             for half in (self.blocks[0::2], self.blocks[1::2]):
                 for block in half:
-                    block.price_outside(self._prices, self._windows)
+                    block.price_outside(self._prices)
                 if not solve(half):
                     return None
                 for block in half:
@@ -85,17 +110,21 @@ class Chain:
         self._started = True
         rows = self._template.rows
         self._duals[:, rows.pool :] = np.minimum(self._duals[:, rows.pool :], 0.0)
-        slope = np.zeros(len(u))
-        for block in self.blocks:
+        slopes = np.zeros((len(self.starts), len(u)))
+        for block, part in zip(self.blocks, self._part.tolist(), strict=True):
             inner = block.hours.inner
-            slope += block.slopes_of(self._duals[block.start : block.start + inner])
-        return self._constant() + float(slope @ u), slope
+            slopes[part] += block.slopes_of(self._duals[block.start : block.start + inner])
+        constant = self._firm() + self._waiting()
+        values = np.add.reduceat(constant, self.starts) + slopes @ u
+        slope = slopes.sum(axis=0)
+        value = float(constant.sum()) + float(slope @ u)
+        return Bound(value, slope, values + self._shifts(), slopes)
 
     def forward(self, solve: Callable[[Block], bool]) -> bool:
         """Dispatch from the first block to the last, each from what the one before left."""
         served = np.zeros(len(self._windows))
         for block in self.blocks:
-            block.price_outside(self._prices, self._windows)
+            block.price_outside(self._prices)
             block.begin_with(served)
             solved = solve(block)
             served = block.values()[1][block.hours.inner - 1] if solved else served
@@ -108,23 +137,40 @@ class Chain:
     def _prices(self) -> Array:
         return self._duals[:, self._template.deferrable]
 
-    def _constant(self) -> float:
-        """The bound at u = 0."""
+    def _firm(self) -> Array:
+        """The bound at u = 0 without waiting work, hour by hour."""
         form, rows, duals = self._template, self._template.rows, self._duals
         firm = np.setdiff1d(np.arange(rows.pool), form.deferrable)
-        total = float((duals[:, firm] * self._demand[:, firm]).sum())
+        total: Array = (duals[:, firm] * self._demand[:, firm]).sum(axis=1)
         if self._owned is not None:
-            total += float((duals[:, rows.pool : rows.plan] * self._owned).sum())
-        total += float(duals[:, rows.quota : rows.share].sum(axis=0) @ form.limits)
-        shares = form.shares * self._demand[:, form.sharing]
-        total += float((duals[:, rows.share :] * shares).sum())
+            total += (duals[:, rows.pool : rows.plan] * self._owned).sum(axis=1)
+        total += duals[:, rows.quota : rows.share] @ form.limits
+        total += (duals[:, rows.share :] * form.shares * self._demand[:, form.sharing]).sum(axis=1)
         costs = np.minimum(form.reduced_costs(duals, self._limited), 0.0)
-        caps = form.cap[self._limited] * self._demand[:, form.group[self._limited]]
-        total += float((costs * caps).sum())
-        for number, window in enumerate(self._windows):
-            least = least_ahead(self._prices[:, number], window)
-            total += float(self._released[:, number] @ least)
+        costs *= form.cap[self._limited] * self._demand[:, form.group[self._limited]]
+        total += costs.sum(axis=1)
         return total
+
+    def _waiting(self) -> Array:
+        """What waiting work released in each hour costs at the least price of its window."""
+        total = np.zeros(len(self._released))
+        for number, window in enumerate(self._windows):
+            total += self._released[:, number] * least_ahead(self._prices[:, number], window)
+        return total
+
+    def _shifts(self) -> Array:
+        """What each part's bound changes by at its borders, for it to hold beside any others."""
+        shifts, prices = np.zeros(len(self.starts)), self._prices
+        for part, start in enumerate(self.starts.tolist()[1:], start=1):
+            for number, window in enumerate(self._windows):
+                before, after = prices[start - window : start], prices[start : start + window]
+                a = np.minimum.accumulate(before[::-1, number])[::-1]
+                b = np.minimum.accumulate(after[:, number])
+                known = self._borders.setdefault((part, number), b)
+                work = self._released[start - window : start, number]
+                shifts[part - 1] += float(work @ (np.minimum(a, known) - np.minimum(a, b)))
+                shifts[part] -= float(work @ np.maximum(known - b, 0.0))
+        return shifts
 
 
 def least_ahead(prices: Array, window: int) -> Array:

@@ -161,6 +161,11 @@ class ClosedForm:
         """Whether parts are means over scenarios."""
         return self._merged
 
+    @property
+    def floor(self) -> float:
+        """What a part costs at least."""
+        return 0.0
+
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """The exact recourse cost and slopes at u."""
         value = np.zeros((self._scenarios, self._bands))

@@ -2,11 +2,13 @@
 
 Each scenario is one block of hours, or (all firm) cells of equal hours in several blocks. Blocks
 are solved side by side in threads: HiGHS lets go of the interpreter, and each block keeps its
-own basis, so that the answer does not depend on which thread takes which block.
+own basis, so that the answer does not depend on which thread takes which block. Blocks of as many
+hours share one form, that is one matrix.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.model.columns import due_and_released
-from planner.optimise.blocks import Block, Hours
+from planner.optimise.block_form import Form
+from planner.optimise.blocks import Block, Hours, Solvers
 from planner.optimise.chain import Chain, pieces
 from planner.optimise.recourse import KINDS, Evaluation
 from planner.optimise.template import template
@@ -42,10 +45,13 @@ class DispatchOracle:
         self._reduced, self._first = reduced, first
         self.template = template(reduced)
         self._merged = not reduced.risk and not len(self.template.deferrable)
-        every = np.arange(len(self.template))
-        keep = every if keep is None else keep
+        self._keep = np.arange(len(self.template)) if keep is None else keep
+        self._forms: dict[int, Form] = {}
+        parts = self._hours()
+        self._linked = bool(len(self.template.deferrable)) and len(parts) > self._scenarios
         pool = np.array([source.pool for source in first.sources], dtype=np.intp)
-        self._blocks = [Block(hours, self.template, keep, pool) for hours in self._hours()]
+        solvers = Solvers()
+        self._blocks = [Block(one, self._form(len(one)), pool, solvers) for one in parts]
         self._chains = self._link()
         self._read: list[Array] | None = None
         self._workers = ThreadPoolExecutor(os.cpu_count() or 1)
@@ -53,13 +59,19 @@ class DispatchOracle:
     @property
     def scenario_of(self) -> Places:
         """The scenario of each part."""
-        owners = self._chains or self._blocks
-        return np.array([_scenario(one) for one in owners], dtype=np.intp)
+        if self._chains:
+            return np.repeat(np.arange(self._scenarios), len(self._chains[0].starts))
+        return np.array([block.hours.scenario for block in self._blocks], dtype=np.intp)
 
     @property
     def merged(self) -> bool:
         """Whether parts are means over scenarios."""
         return self._merged
+
+    @property
+    def floor(self) -> float:
+        """What a part costs at least: parts of a chain may gain from work of the one before."""
+        return -math.inf if self._chains else 0.0
 
     @property
     def chained(self) -> bool:
@@ -146,28 +158,44 @@ class DispatchOracle:
         return np.vstack([b.duals() / b.hours.weight[:, None] for b in self._blocks])
 
     def promising(self) -> Places:
-        """Columns of the template that some hour's latest dispatch uses, or that serve any."""
+        """Columns that some hour's latest dispatch uses or might as well, or that serve any."""
         form = self.template
         found = form.unlimited
         for block, values in zip(self._blocks, self._values(), strict=True):
             found[block.keep] |= (values > _NOTHING).any(axis=0)
+            duals = block.duals() / block.hours.weight[:, None]
+            costs = form.reduced_costs(duals, np.arange(len(form)))
+            found |= (costs <= _SLACK).any(axis=0)
         return np.flatnonzero(found)
 
     def _widen(self) -> bool:
-        """Take in columns left out of a block that would lower its cost; whether there were any."""
-        every = np.arange(len(self.template))
-        widened = False
-        for block in self._blocks:
-            left_out = np.setdiff1d(every, block.keep)
-            if not len(left_out):
-                continue
+        """Take in columns left out that would lower some block's cost; whether there were any."""
+        left_out = np.setdiff1d(np.arange(len(self.template)), self._keep)
+        wanted = np.zeros(len(left_out), dtype=bool)
+        for block in self._blocks if len(left_out) else []:
             duals = block.duals() / block.hours.weight[:, None]
             costs = self.template.reduced_costs(duals, left_out)
-            wanted = left_out[(costs < -_SLACK).any(axis=0)]
-            if len(wanted):
-                block.widen(wanted)
-                widened = True
-        return widened
+            wanted |= (costs < -_SLACK).any(axis=0)
+        if not wanted.any():
+            return False
+        self._keep = np.union1d(self._keep, left_out[wanted])
+        self._forms = {}
+        for block in self._blocks:
+            block.widen(self._form(len(block.hours)))
+        return True
+
+    def _form(self, count: int) -> Form:
+        """The form of blocks of so many hours."""
+        if count not in self._forms:
+            groups = self._reduced.groups
+            windows = [groups[number].rules.window for number in self.template.deferrable]
+            ends = windows if self._linked else []
+            self._forms[count] = Form(self.template, self._keep, count, ends)
+        return self._forms[count]
+
+    @property
+    def _scenarios(self) -> int:
+        return len(self._reduced.problem.scenarios)
 
     def _solve(self, u: Array, until: float) -> bool:
         """Solve every block of scenarios that are not chains."""
@@ -183,28 +211,31 @@ class DispatchOracle:
 
         if not self._blocks[0].solved:
             self._warm(u, until)
-        values, slopes = [], []
+        bounds = []
         for chain in self._chains:
             found = chain.bound(u, solve_all)
             if found is None:
                 return None
-            values.append(found[0])
-            slopes.append(found[1])
-        value = np.array(values)
-        return Evaluation(u, value, np.array(slopes), _sums(self.scenario_of, value))
+            bounds.append(found)
+        return Evaluation(
+            u,
+            value=np.concatenate([bound.values for bound in bounds]),
+            slope=np.concatenate([bound.slopes for bound in bounds]),
+            cost=np.array([bound.value for bound in bounds]),
+            whole=np.array([bound.slope for bound in bounds]),
+        )
 
     def _warm(self, u: Array, until: float) -> None:
         """Solve one block, for its basis to be the first of the others."""
         first, *others = self._blocks
         if first.solve(u, until):
             for other in others:
-                if other.like(first):
+                if other.form is first.form:
                     other.start_from(first)
 
     def _link(self) -> list[Chain]:
         """Chains, where some scenario has more than one block with waiting work."""
-        scenarios = len(self._reduced.problem.scenarios)
-        if not len(self.template.deferrable) or len(self._blocks) == scenarios:
+        if not self._linked:
             return []
         return [
             Chain(
@@ -212,7 +243,7 @@ class DispatchOracle:
                 self.template,
                 [block for block in self._blocks if block.hours.scenario == scenario],
             )
-            for scenario in range(scenarios)
+            for scenario in range(self._scenarios)
         ]
 
     def _hours(self) -> list[Hours]:
@@ -260,8 +291,3 @@ class DispatchOracle:
 def _sums(places: Places, values: Array) -> Array:
     found: Array = np.bincount(places, values).astype(float)
     return found
-
-
-def _scenario(one: Chain | Block) -> int:
-    block = one.blocks[0] if isinstance(one, Chain) else one
-    return block.hours.scenario

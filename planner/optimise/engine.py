@@ -93,7 +93,7 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     search = Search(first, risk_for(reduced, oracle), oracle, limits.solver, gap, limits.until)
     if not oracle.merged:
         for cut in start.cuts:
-            search.master.add(cut)
+            search.master.add_sums(cut.u, cut.cost, cut.slope)
     # Whole counts at once, so that there is a plan after one evaluation.
     if search.relax(search.nearest(start.z), _STEP_SHARE if start.z.any() else 1.0):
         search.round()

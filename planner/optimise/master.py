@@ -47,40 +47,50 @@ class Master:
     """Cuts as arrays, and the two models made of them."""
 
     def __init__(
-        self, first: FirstStage, risk: Risk, scenario_of: Places, floors: Array | None = None
+        self, first: FirstStage, risk: Risk, scenario_of: Places, floor: float = 0.0
     ) -> None:
-        self._first, self._risk, self._scenario_of = first, risk, scenario_of
-        self._floors = np.zeros(len(scenario_of)) if floors is None else floors
+        self._first, self._risk, self._scenario_of, self._floor = first, risk, scenario_of, floor
         self._columns, self._parts = len(first), len(scenario_of)
         self._slopes = np.empty((0, self._columns))  # per unit of z
         self._constants = np.empty(0)
-        self._part = np.empty(0, dtype=np.intp)
+        self._weights = np.empty((0, self._parts))  # of each part in a cut
         self._highs, self._stepper = silent_highs(), silent_highs()
         self._start(self._highs)
         self._start(self._stepper)
         self._start_steps()
+        if math.isinf(floor):  # parts may cost less than nothing, a scenario may not
+            sources, scenarios = len(first.sources), int(scenario_of.max()) + 1
+            self.add_sums(np.zeros(sources), np.zeros(scenarios), np.zeros((scenarios, sources)))
 
     @property
     def cuts(self) -> int:
         """How many cuts it has."""
-        return len(self._part)
+        return len(self._constants)
 
     def add(self, found: Evaluation) -> None:
         """Add the cuts of an evaluation: theta >= value + slope.(u(z) - u0)."""
-        slopes = self._first.spread(found.slope)
-        constants = found.value - found.slope @ found.u
-        fresh = np.arange(self._parts)
+        self._add(found.u, found.value, found.slope, np.eye(self._parts))
+        if found.whole is not None:
+            self.add_sums(found.u, found.cost, found.whole)
+
+    def add_sums(self, u: Array, value: Array, slope: Array) -> None:
+        """Add a cut for each scenario, of the sum of its parts."""
+        scenarios = np.arange(len(value))
+        self._add(u, value, slope, (self._scenario_of == scenarios[:, None]).astype(float))
+
+    def _add(self, u: Array, value: Array, slope: Array, weights: Array) -> None:
+        slopes = self._first.spread(slope)
+        constants = value - slope @ u
         self._slopes = np.vstack([self._slopes, slopes])
         self._constants = np.append(self._constants, constants)
-        self._part = np.append(self._part, fresh)
-        used = slopes != 0.0
-        row, column = np.nonzero(used)
-        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1) + 1)[:-1]])
-        index, value = _rows(row, column, -slopes[used], self._columns + fresh, used.sum(axis=1))
-        top = np.full(self._parts, math.inf)
-        starts = starts.astype(np.int32)
+        self._weights = np.vstack([self._weights, weights])
+        entries = np.hstack([-slopes, weights])
+        row, column = np.nonzero(entries)
+        starts = np.searchsorted(row, np.arange(len(entries))).astype(np.int32)
+        index, amount = column.astype(np.int32), entries[row, column]
+        top = np.full(len(entries), math.inf)
         for highs in (self._highs, self._stepper):
-            highs.addRows(self._parts, constants, top, len(index), starts, index, value)
+            highs.addRows(len(entries), constants, top, len(index), starts, index, amount)
 
     def relaxed(self) -> Point:
         """The optimum with counts continuous: a proven lower bound."""
@@ -152,8 +162,8 @@ class Master:
         risk, first = self._risk, self._first
         for cost, upper in zip(first.cost.tolist(), first.upper.tolist(), strict=True):
             highs.addCol(cost, 0.0, upper, 0, [], [])
-        for scenario, floor in zip(self._scenario_of.tolist(), self._floors.tolist(), strict=True):
-            highs.addCol(float(risk.p[scenario]), floor, math.inf, 0, [], [])
+        for scenario in self._scenario_of.tolist():
+            highs.addCol(float(risk.p[scenario]), self._floor, math.inf, 0, [], [])
         self._budget: int | None = None
         if first.budget is not None and first.upfront.any():
             self._budget = highs.getNumRow()
@@ -219,10 +229,8 @@ class Master:
                 zip(first.upper.tolist(), first.whole.tolist(), strict=True)
             )
         ]
-        parts = [
-            lp.add_variable(f"theta_{number}", floor)
-            for number, floor in enumerate(self._floors.tolist())
-        ]
+        floor = self._floor if math.isfinite(self._floor) else None
+        parts = [lp.add_variable(f"theta_{number}", floor) for number in range(self._parts)]
         goal = list(zip(columns, first.cost.tolist(), strict=True))
         goal += [
             (part, float(risk.p[s]))
@@ -259,13 +267,11 @@ class Master:
     def _cut(
         self, lp: pulp.LpProblem, columns: list[pulp.LpVariable], parts: list[pulp.LpVariable]
     ) -> None:
-        for number, (part, constant) in enumerate(
-            zip(self._part.tolist(), self._constants.tolist(), strict=True)
-        ):
-            slopes = self._slopes[number]
-            used = np.flatnonzero(slopes)
-            terms = [(parts[part], 1.0)]
-            terms += [(columns[at], -float(slopes[at])) for at in used.tolist()]
+        every = [*columns, *parts]
+        entries = np.hstack([-self._slopes, self._weights])
+        for number, constant in enumerate(self._constants.tolist()):
+            row = entries[number]
+            terms = [(every[at], float(row[at])) for at in np.flatnonzero(row).tolist()]
             lp.addConstraint(solvers.linear(terms) >= constant, f"cut_{number}")
 
 
@@ -277,18 +283,6 @@ def _solve(highs: highspy.Highs) -> None:
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         status = highs.modelStatusToString(highs.getModelStatus())
         raise SolveError(f"the relaxed master problem was not solved: {status}")
-
-
-def _rows(
-    row: Places, column: Places, value: Array, last: Places, sizes: Places
-) -> tuple[npt.NDArray[np.int32], Array]:
-    """Row-wise entries with, at the end of each row, a coefficient 1 on its part."""
-    at = np.arange(len(row)) + row  # one more entry in every row before
-    index = np.empty(len(row) + len(last), dtype=np.int32)
-    values = np.ones(len(index))
-    index[at], values[at] = column, value
-    index[np.cumsum(sizes + 1) - 1] = last
-    return index, values
 
 
 def silent_highs() -> highspy.Highs:

@@ -62,12 +62,14 @@ class Evaluation:
 
     part >= value + slope . (u' - u) for every u'; `cost` is USD per scenario of a dispatch that
     keeps every rule (all per hour weight), so value and cost bracket the true recourse cost.
+    Where parts lose at their borders, `whole` are the slopes of a cut a scenario at `cost`.
     """
 
     u: Array
     value: Array
     slope: Array
     cost: Array
+    whole: Array | None = None
 
 
 def risk_for(reduced: Reduced, oracle: Oracle) -> Risk:
@@ -94,6 +96,10 @@ class Oracle(Protocol):
     @property
     def merged(self) -> bool:
         """Whether parts are means over scenarios."""
+
+    @property
+    def floor(self) -> float:
+        """What a part costs at least."""
 
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """The evaluation at u; None where the clock (time.perf_counter) passed `until`."""

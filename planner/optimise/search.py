@@ -52,7 +52,8 @@ class Search:
     relaxed_at: Array | None = None
 
     def __post_init__(self) -> None:
-        self.master = Master(self.first, self.risk, self.oracle.scenario_of)
+        oracle = self.oracle
+        self.master = Master(self.first, self.risk, oracle.scenario_of, oracle.floor)
 
     def evaluate(self, z: Array) -> float | None:
         """The cost of a plan, its cuts added; None where the time is over."""
