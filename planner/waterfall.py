@@ -240,9 +240,13 @@ def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved
 
 
 def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
-    """USD over the horizon's hours that whole machines would cost more than the GPUs in use."""
-    hourly = dispatch[dispatch["kind"].isin(["on_demand", "spot"])]
-    sums = hourly.groupby(["offer", "kind"], sort=True)
+    """USD over the horizon's hours that whole machines would cost more than the GPUs in use.
+
+    What a savings plan covers runs on the same machines as what is on demand beside it.
+    """
+    hourly = dispatch[dispatch["kind"].isin(["on_demand", "savings_plan", "spot"])]
+    ways = hourly["kind"].where(hourly["kind"] == "spot", "on_demand")
+    sums = hourly.assign(kind=ways).groupby(["offer", "kind"], sort=True)
     extra = 0.0
     for key, part in sums:
         offer = next(one for one in problem.offers if one.id == key[0])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 _FOREVER = float("inf")
+_WEIGHED = 20  # rejected lines whose first is priced exactly; of others a bound is told
 _WORTH = 1e-6  # USD a month; less is a solver's rounding
 
 
@@ -64,7 +65,8 @@ class Limit:
 class Rejected:
     """A reservation, block or savings plan that was not bought, and why.
 
-    What the first of it would save and would cost a month; of a savings plan 1 USD an hour.
+    What the first of it would save (at most, where the reason says so) and would cost a month; of a
+    savings plan 1 USD an hour.
     """
 
     kind: str
@@ -207,14 +209,17 @@ class _Facts:
                     costs = way.rate * offer.gpus * HOURS_PER_MONTH * self._paid_share(way)
                     reason = self._left_out(offer)
                     found.append(Rejected("reservation", offer.id, way.id, reason, saves, costs))
-        for number, one in enumerate(first.bought):
-            if self._z[number] <= 0:
-                saves, costs = float(self._saves[number]), float(self._costs[number])
-                if saves > costs and not self._over_budget(number):
-                    # A slope is of the first GPU of an instance: weigh the whole of it.
-                    saves = costs + here - self._total(oracle, self._z + self._unit(number))
-                reason = self._reason(number, saves, costs)
-                found.append(Rejected(one.kind, one.offer, one.id, reason, saves, costs))
+        left = np.flatnonzero(self._z <= 0)
+        nearest = left[np.argsort((self._costs - self._saves)[left], kind="stable")]
+        for rank, number in enumerate(nearest.tolist()):
+            one, costs = first.bought[number], float(self._costs[number])
+            saves, exact = float(self._saves[number]), rank < _WEIGHED
+            if exact or saves > costs:
+                # A slope is of the first GPU, and of all of an instance the most: weigh it.
+                saves = costs + here - self._total(oracle, self._z + self._unit(number))
+                exact = True
+            reason = self._reason(number, (saves, costs), exact)
+            found.append(Rejected(one.kind, one.offer, one.id, reason, saves, costs))
         return tuple(sorted(found, key=lambda r: (r.kind, r.offer, r.id)))
 
     def _one_fewer(self, oracle: DispatchOracle, number: int) -> float:
@@ -238,11 +243,13 @@ class _Facts:
         unit[number] = 1.0
         return unit
 
-    def _reason(self, number: int, saves: float, costs: float) -> str:
+    def _reason(self, number: int, month: tuple[float, float], exact: bool) -> str:
+        saves, costs = month
         if saves <= _WORTH:
             return "no hour would use it: what it serves is served at no more cost already"
         if saves <= costs:
-            return f"the first saves ${saves:,.0f} a month and costs ${costs:,.0f}"
+            most = "" if exact else "at most "
+            return f"the first saves {most}${saves:,.0f} a month and costs ${costs:,.0f}"
         if self._over_budget(number):
             return "the upfront budget does not allow it"
         return (

@@ -34,6 +34,15 @@ def steps_of(out: Path) -> list[str]:
     return seen
 
 
+def test_the_newest_night_before_a_day_is_neither_that_day_nor_a_later_one(tmp_path: Path) -> None:
+    assert nights.newest_before(tmp_path / "nowhere", "2026-10-31") is None
+    for name in ("2026-10-28", "2026-10-30", "2026-10-31", "2026-11-01", "notes", ".staged-x"):
+        (tmp_path / name).mkdir()
+    assert nights.newest_before(tmp_path, "2026-10-31") == tmp_path / "2026-10-30"
+    assert nights.newest_before(tmp_path, "2026-10-30") == tmp_path / "2026-10-28"
+    assert nights.newest_before(tmp_path, "2026-10-28") is None
+
+
 def test_a_night_holds_exactly_the_files_given(tmp_path: Path) -> None:
     nights.write_night(tmp_path, "2026-10-31", NEW)
     folder = nights.write_night(tmp_path, "2026-10-31", OLD)

@@ -64,6 +64,7 @@ def test_a_commitment_that_only_the_bill_shows_is_listed_without_an_end() -> Non
 
 def test_a_purchase_is_listed_beside_what_is_owned() -> None:
     one = Purchase(
+        key=("reserved", "aws/us-east-1/p5.48xlarge", "reserved_1y/monthly"),
         kind="reserved", cloud="aws", region="us-east-1", name="p5.48xlarge reserved_1y monthly",
         action="Reserve", what="one node", gpus=8.0, count=1.0, usd_per_hour=34.4,
         term_hours=8760, payment="monthly", upfront=0.0, total_commitment=34.4 * 8760,

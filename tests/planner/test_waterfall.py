@@ -12,8 +12,8 @@ from planner.horizon import horizon_of
 from planner.needs import needs_from
 from planner.owned import owned_from
 from planner.settings import OfferRule, Settings, WorkloadClass
-from planner.supply import Supply, offers_from
 from planner.stage_solver import StageSolver
+from planner.supply import Supply, offers_from
 from planner.waterfall import Basis, Steps, Waterfall, run
 from tests import bills
 
@@ -226,6 +226,18 @@ def test_whole_machines_are_told_where_gpus_are_counted() -> None:
     fleet = bills.fleet(bills.node_hours("i-1", range(24), gpus=6))
     made = work_out(fleet, bills.offers(ON_DEMAND))
     assert made.plan.whole_machines == pytest.approx(2 * 6.88 * MONTH)
+
+
+def test_hours_of_a_savings_plan_share_machines_with_those_on_demand() -> None:
+    # 8 GPUs in 12 of 24 hours, 6 in the others: a plan of 6 GPUs is at work all day (4.40 < 6.88)
+    # and 2 GPUs come beside it; the 2 that 12 hours lack to a whole machine are the only extra.
+    fleet = bills.fleet(
+        bills.node_hours("i-1", range(12)), bills.node_hours("i-1", range(12, 24), gpus=6)
+    )
+    made = work_out(fleet, bills.offers(ON_DEMAND, bills.price("savings_plan_1y", 4.40)))
+    (bought,) = made.plan.result.savings_plans
+    assert bought.usd_per_hour == pytest.approx(6 * 4.40, rel=1e-4)
+    assert made.plan.whole_machines == pytest.approx(12 / 24 * 2 * 6.88 * MONTH)
 
 
 def test_a_commitment_that_ended_in_the_window_is_paid_no_more() -> None:
