@@ -13,6 +13,7 @@ which is convex and piecewise linear in C, with slope -sum_j (e_j - e_{j+1}) w_t
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -167,7 +168,9 @@ class ClosedForm:
         return 0.0
 
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
-        """The exact recourse cost and slopes at u."""
+        """The exact recourse cost and slopes at u; None where the time is over before."""
+        if time.perf_counter() > until:
+            return None
         value = np.zeros((self._scenarios, self._bands))
         slope = np.zeros((self._scenarios, self._bands, len(u)))
         spills = self._spills(u, self._levels)

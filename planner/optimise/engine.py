@@ -83,7 +83,7 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     first = first_stage(reduced)
     if closed_form.holds(reduced):
         oracle: Oracle = closed_form.ClosedForm(reduced, first)
-        start = Start(np.zeros(len(first)), None, [])
+        start = Start(_guessed(reduced, first, limits), None, [])
     else:
         start = _sampled(reduced, first, limits)
         oracle = DispatchOracle(reduced, first, start.keep)
@@ -100,6 +100,8 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
         if limits.previous is not None:
             target = first.vector(limits.previous)
             stay_near(search, target, limits.tolerance, limits.until)
+    elif isinstance(oracle, closed_form.ClosedForm):
+        _price_late(search, start)
     return _found(reduced, first, search, start)
 
 
@@ -111,6 +113,19 @@ class Start:
     keep: npt.NDArray[np.intp] | None
     cuts: list[Evaluation]
     cheap: VertexCuts | None = None
+
+
+def _price_late(search: Search, start: Start) -> None:
+    """Price the plan nearest to where the time ended, which takes the closed form a moment."""
+    search.until = math.inf
+    search.propose(search.nearest(start.z if search.relaxed_at is None else search.relaxed_at))
+    search.lower = max(search.lower, search.master.relaxed().value)
+
+
+def _guessed(reduced: Reduced, first: FirstStage, limits: Limits) -> Array:
+    """The optimum of a sample of the hours, where there are many."""
+    sampled = sample(reduced)
+    return np.zeros(len(first)) if sampled is None else guess(sampled, first, limits.until).z
 
 
 def _sampled(reduced: Reduced, first: FirstStage, limits: Limits) -> Start:

@@ -95,6 +95,15 @@ def test_without_any_pool_everything_is_bought_as_it_is_needed():
     assert formula.evaluate(np.zeros(0), np.inf).cost.tolist() == [48.0]
 
 
+def test_a_run_whose_time_is_over_at_once_still_prices_a_plan_and_bounds_it():
+    asked = fleet(2, prices=[3.0, 4.0], owned_until=40)
+    best = solve(asked, method="decomposition")
+    short = solve(asked, method="decomposition", time_limit=1e-9)
+    assert short.status == "feasible"
+    assert best.bound <= short.objective
+    assert 0 < short.bound <= best.objective
+
+
 def test_sets_beyond_the_most_leave_the_closed_form(monkeypatch):
     reduced = reduce(fleet(1, prices=[4.0], owned_until=40))
     monkeypatch.setattr(closed_form, "MOST_UNIONS", 4)
