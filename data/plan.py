@@ -95,8 +95,8 @@ class BillFigures:
 
     today + repriced + expiring - saving = plan, and the recommendations add up to
     `saving_per_month`. `repriced` is what the same GPU-hours would cost at the prices the plan
-    uses, less what they did cost; `expiring` is what the end of owned commitments within the year
-    changes. Both are told apart and never counted as a saving.
+    uses, less what they did cost; `expiring` is what owned commitments change that end within the
+    year, or were bought after the window. Both are told apart and never counted as a saving.
     The plan is counted per GPU: `whole_machines` is what it would cost more at most if each hour's
     GPUs were bought as whole machines.
     """

@@ -257,7 +257,7 @@ def _offers(
             existing = tuple(
                 Existing(one.gpus, one.until_hour if ends else horizon.hours)
                 for one in supply.owned
-                if one.offer == offer.id
+                if one.offer == offer.id and (ends or not one.begins)
             )
             made.append(replace(_bare(offer, name), existing=existing))
         else:

@@ -70,7 +70,10 @@ def _spot_binding(solved: Solved, name: str) -> str:
 
 def _on_owned(solved: Solved, offer: str, supply: Supply) -> dict[str, Any]:
     held = solved.reserved[solved.reserved["offer"] == owned_offer_id(offer)]
-    there = sum(one.gpus for one in supply.owned if one.offer == offer) * solved.problem.hours
+    there = (
+        sum(o.gpus for o in supply.owned if o.offer == offer and not o.begins)
+        * solved.problem.hours
+    )
     share = min(1.0, float(held["gpus"].sum()) / there) if there else None
     full = share is not None and share >= _FULL
     return {

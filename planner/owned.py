@@ -15,6 +15,7 @@ from data.frames import records
 from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
 from data.schema import COMMITTED_OPTIONS
+from planner.begun import begun_since
 from planner.supply import KEY, Owned, offer_id
 
 if TYPE_CHECKING:
@@ -45,12 +46,18 @@ class _Seen:
 
 
 def owned_from(
-    commitments: pd.DataFrame, bill: pd.DataFrame, offers: dict[str, SupplyOffer], horizon: Horizon
+    commitments: pd.DataFrame,
+    bill: pd.DataFrame,
+    offers: dict[str, SupplyOffer],
+    horizon: Horizon,
+    now: datetime | None = None,
 ) -> tuple[tuple[Owned, ...], tuple[str, ...]]:
     """Owned capacity inside the horizon, sorted, and notes on what could not be placed.
 
     `commitments` is COMMITMENTS, `bill` FLEET_HOURS with money as float. A commitment that ended in
-    the window stays as capacity of today that is gone tomorrow; one that starts later is left out.
+    the window stays as capacity of today that is gone tomorrow; one that started after the window
+    and before `now` was bought since, and is there from the first planned hour on; one that starts
+    later still is left out.
     A commitment that no table names is kept for the whole horizon.
     """
     owned: list[Owned] = []
@@ -62,6 +69,15 @@ def owned_from(
         )
     }
     table = {str(row["id"]): row for row in records(commitments)}
+    until = horizon.start if now is None else max(now, horizon.start)
+    for name in sorted(table):
+        row = table[name]
+        if horizon.start <= row["start"] < until:
+            begun, told = begun_since(row, bill, offers, horizon)
+            owned.extend(begun)
+            notes.extend(told)
+            seen.pop(name, None)
+            del table[name]
     for name in sorted({*seen, *table}):
         found, note = _one(name, table.get(name), seen.get(name), (offers, horizon))
         owned.extend(found)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from data.frames import records
-from data.hours import iso
+from data.hours import day_start, iso
 from data.money import exact
 from data.plan import BillFigures, Freshness, Plan, Summary
 from data.schema import COMMITTED_OPTIONS
@@ -209,7 +209,8 @@ def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFram
 def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
     horizon = horizon_of(given.window.end, len(given.covered))
     offers = offers_from(given.offers, given.shapes, bill, given.settings.plan.terms)
-    owned, notes = owned_from(given.commitments, bill, offers, horizon)
+    now = day_start(given.as_of) + timedelta(days=1)
+    owned, notes = owned_from(given.commitments, bill, offers, horizon, now)
     from_bill = sorted(name for name, offer in offers.items() if offer.from_bill)
     if from_bill:
         notes = (*notes, f"priced from the bill, the book has no price: {', '.join(from_bill)}")

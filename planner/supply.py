@@ -56,7 +56,8 @@ class Owned:
     """Capacity that is paid for already: GPUs of one offer until a horizon hour.
 
     `usd_per_month` is what the window's bill holds for it, `ahead_usd_per_month` what it costs
-    while it lasts: they differ where it began or ended inside the window.
+    while it lasts: they differ where it began or ended inside the window. With `begins` it was
+    bought after the window: there is none of it in today's bill.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Owned:
     until_hour: int
     usd_per_month: float
     ahead_usd_per_month: float
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)

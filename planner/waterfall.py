@@ -4,8 +4,8 @@
 
 Every term is USD a month (730 hours). `repriced` is the difference between what the needed hours
 did cost and what the model says they cost, so that a change of price is never called a saving;
-`expiring` is what the end of owned commitments changes. Hours that no priced offer can serve are
-counted as hours, never as dollars.
+`expiring` is what owned commitments change that end, or that were bought after the window. Hours
+that no priced offer can serve are counted as hours, never as dollars.
 """
 
 from __future__ import annotations
@@ -258,8 +258,9 @@ def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
 
 
 def _nothing_ends(basis: Basis) -> bool:
-    """Whether every owned commitment lasts for the whole planned year."""
-    return all(one.until_hour >= basis.horizon.hours for one in basis.supply.owned)
+    """Whether what is owned today is all there is, for the whole planned year."""
+    owned = basis.supply.owned
+    return all(one.until_hour >= basis.horizon.hours and not one.begins for one in owned)
 
 
 def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:

@@ -57,7 +57,7 @@ def bill_steps(bill: BillFigures) -> list[Step]:
     changes = [
         (-bill.saving_per_month, "savings: the sum of the recommendations"),
         (bill.repriced_per_month, "the plan's prices, not those billed (no saving)"),
-        (bill.expiring_per_month, "owned commitments that end in the year (no saving)"),
+        (bill.expiring_per_month, "owned commitments that begin or end (no saving)"),
     ]
     steps = [Step(shown(bill.today_per_month, bill.currency), "today")]
     steps += [

@@ -153,6 +153,24 @@ def test_what_was_bought_since_is_not_advised_again_and_told() -> None:
     assert (one.before, one.now, one.why) == ("2", "1", "commitments: ri-9 began")
 
 
+def test_what_was_bought_after_the_window_is_not_advised_again() -> None:
+    first = night(nodes(1), ON_DEMAND, RESERVED)
+    owned = {
+        "id": "ri-9", "kind": "reserved", "instance_type": "p5.48xlarge", "region": "us-east-1",
+        "count": 1, "start": bills.window().end + timedelta(hours=9),
+        "end": bills.window().end + timedelta(days=366), "usd_per_instance_hour": Decimal("34.40"),
+    }  # fmt: skip
+    now = night(nodes(1), ON_DEMAND, RESERVED, last=first, owned=(owned,))
+    assert bought(now) == {}
+    (one,) = changed(now)[1]
+    assert (one.before, one.now, one.why) == ("1", "none", "commitments: ri-9 began")
+    # 8 GPUs at 6.88 by the hour become 34.40 an hour already bought: no saving of this plan's.
+    bill = now.summary.bill
+    assert bill.saving_per_month == 0
+    assert bill.expiring_per_month == Decimal(str(round((34.40 - 8 * 6.88) * 730, 2)))
+    assert bill.plan_per_month == Decimal("25112.00")
+
+
 def test_a_night_of_other_accounts_has_no_say() -> None:
     first = night(nodes(1), ON_DEMAND, RESERVED)
     other = bills.fleet(bills.node_hours("i-0", range(24), account="999900001111"))

@@ -111,6 +111,49 @@ def test_a_commitment_that_starts_later_is_not_counted_yet() -> None:
     assert notes == ("commitment sp-1 starts on 2026-12-01: it is not counted yet",)
 
 
+def test_a_reservation_bought_after_the_window_is_owned_before_a_bill_shows_it() -> None:
+    # The window ends on 2026-09-02; bought the next day, planned for the day after that.
+    bought = {
+        "id": "ri-9", "kind": "reserved", "instance_type": "p5.48xlarge", "region": "us-east-1",
+        "count": 2, "usd_per_instance_hour": Decimal("34.40"),
+        "start": datetime(2026, 9, 3, tzinfo=UTC), "end": datetime(2027, 9, 3, tzinfo=UTC),
+    }  # fmt: skip
+    bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(24))))
+    offers = offers_from(bills.offers(bills.price("on_demand", 6.88)), bills.shapes(), bill, ["1y"])
+    horizon = horizon_of(bills.window().end, 24)
+    now = datetime(2026, 9, 4, tzinfo=UTC)
+    (one,), (note,) = owned_from(bills.commitments(bought), bill, offers, horizon, now)
+    assert (one.offer, one.gpus, one.until_hour, one.begins) == (P5, 16.0, 8760, True)
+    assert (one.usd_per_month, one.ahead_usd_per_month) == (0.0, pytest.approx(2 * 34.40 * 730))
+    assert note == "commitment ri-9 began on 2026-09-03: no bill shows it yet"
+    # A day earlier nobody could know of it.
+    assert owned_from(bills.commitments(bought), bill, offers, horizon)[0] == ()
+
+
+def test_a_savings_plan_bought_after_the_window_pays_for_what_is_on_demand() -> None:
+    # 8 GPUs of one type and 1 of another on demand; 20 dollars an hour at 4.00 are 5 GPUs of the
+    # first, 40 are all 8 of it and 1 of the second (at 5.00), and 3 dollars that nothing uses.
+    bill = bills.as_numbers(
+        bills.fleet(
+            bills.node_hours("i-1", range(24)),
+            bills.node_hours("i-2", range(24), instance_type="p5.4xlarge", gpus=1, gpu_count=1),
+        )
+    )
+    small = {"instance_type": "p5.4xlarge", "gpus": 1}
+    prices = bills.offers(
+        bills.price("savings_plan_1y", 4.0), bills.price("savings_plan_1y", 5.0, **small)
+    )
+    offers = offers_from(prices, bills.shapes(), bill, ["1y"])
+    horizon = horizon_of(bills.window().end, 24)
+    now = datetime(2026, 9, 4, tzinfo=UTC)
+    for spend, gpus, month in ((20, [5.0], 20 * 730), (40, [8.0, 1.0], 40 * 730)):
+        plan = {**PLAN, "usd_per_hour": spend, "start": datetime(2026, 9, 3, tzinfo=UTC)}
+        owned, notes = owned_from(bills.commitments(plan), bill, offers, horizon, now)
+        assert [one.gpus for one in owned] == gpus
+        assert sum(one.ahead_usd_per_month for one in owned) == pytest.approx(month)
+        assert len(notes) == 1
+
+
 def test_a_commitment_that_ended_is_not_owned_and_an_unnamed_one_is_told() -> None:
     held = bills.node_hours(
         "i-1", range(24), rate="4.00", purchase_option="reserved", commitment_id="ri-9"
