@@ -46,12 +46,12 @@ def solve(
     """The best plan found for the problem within `time_limit` seconds, building included.
 
     `optimal` only where the bound proves it within the relative `gap`. `method` direct builds the
-    whole hourly model at once; it also serves whole-instance billing, hourly availability and
-    savings plans that begin later, which the decomposition does not know. With a `previous` plan
-    the answer is the nearest to it that costs at most `tolerance` (a share) more than the best, and
-    optimal means within gap and tolerance together; `with_why` explains the plan: both need the
-    decomposition. With `with_dispatch` None the decomposition leaves the dispatch of a very large
-    problem, or of a run that its time ended, empty.
+    whole hourly model at once; it also serves whole-instance billing, which the decomposition
+    does not know. With a `previous` plan the answer is the nearest to it that costs at most
+    `tolerance` (a share) more than the best, and optimal means within gap and tolerance together;
+    `with_why` explains the plan: both need the decomposition. With `with_dispatch` None the
+    decomposition leaves the dispatch of a very large problem, or of a run that its time ended,
+    empty.
 
     Raises UsageError for settings out of range or not of the method, and for a model too large for
     the direct one; SolveError where the solver cannot be run or the answer fails its audit.
@@ -64,7 +64,7 @@ def solve(
         raise UsageError(f"the tolerance must be a number >= 0, is {tolerance}")
     wanted = (("previous", previous is not None), ("why", with_why))
     asked = [name for name, there in wanted if there]
-    if method == "direct" or _direct_only(problem):
+    if method == "direct" or problem.on_demand_integer:
         _refuse_options(asked, problem)
         return _direct(problem, gap, time_limit, solver, MOST_COLUMNS)
     limits = engine.Limits(gap, solver, begin + time_limit, previous, tolerance)
@@ -98,25 +98,12 @@ def _refuse_options(asked: list[str], problem: Problem) -> None:
     if not asked:
         return
     options = " and ".join(f"--{name}" for name in asked)
-    if reason := _direct_only(problem):
+    if problem.on_demand_integer:
         raise UsageError(
-            f"{reason} is solved by the direct method only, which has no {options}: leave it out"
+            "whole-instance billing (on_demand_integer) is solved by the direct method only, "
+            f"which has no {options}: leave it out"
         )
     raise UsageError(f"{options}: only --method decomposition has this")
-
-
-def _direct_only(problem: Problem) -> str:
-    """What of the problem the decomposition does not know, in words; empty where nothing."""
-    if problem.on_demand_integer:
-        return "whole-instance billing (on_demand_integer)"
-    given = [(one.spot_available, one.on_demand_available) for one in problem.offers]
-    if any(one is not None for pair in given for one in pair) or any(
-        one.spot_available or one.on_demand_available for one in problem.scenarios
-    ):
-        return "hourly availability"
-    if any(plan.start or plan.term is not None for plan in problem.savings_plans):
-        return "a savings plan with a start or a term"
-    return ""
 
 
 def _direct(
@@ -130,8 +117,8 @@ def _direct(
     columns = most_columns(reduced)
     if most is not None and columns > most:
         advice = "use --method decomposition"
-        if reason := _direct_only(problem):
-            advice = f"{reason} has no other method"
+        if problem.on_demand_integer:
+            advice = "whole-instance billing (on_demand_integer) has no other method"
         raise UsageError(
             f"the direct model has about {columns:,} columns, more than the {most:,} that "
             f"--method direct takes: {advice}"

@@ -50,13 +50,28 @@ class Bounds:
         """Set what the first hour's balance rows of waiting groups come to."""
         self.row_low[rows] = self.row_high[rows] = amount
 
+    def wait_less(self, rows: Places, amount: Array) -> None:
+        """Lower the first hour's limit rows by what no longer waits."""
+        self.row_high[rows] -= amount
+
 
 class Form:
-    """The matrix. `windows` of the waiting groups where ends are open, else empty."""
+    """The matrix. `windows` of the waiting groups where ends are open, else empty.
 
-    def __init__(self, template: Template, keep: Places, count: int, windows: list[int]) -> None:
+    `offered` are the shares of the limit rows, hours x rows, where work that waits is limited:
+    such a form serves its own hours alone.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        keep: Places,
+        count: int,
+        windows: list[int],
+        offered: Array | None = None,
+    ) -> None:
         self.template, self.keep, self.count = template, keep, count
-        self.windows = windows
+        self.windows, self._offered = windows, offered
         self._waiting = len(template.deferrable)
         self._free: SimpleQueue[highspy.HighsLp] = SimpleQueue()
         size = template.rows.size
@@ -65,16 +80,16 @@ class Form:
         value = np.tile(template.value[keep][used], count)
         lengths = np.tile(used.sum(axis=1), count)
         served, served_value, served_lengths = self._served()
-        before = np.repeat(template.deferrable, windows) if windows else np.empty(0, dtype=np.intp)
-        after = count * size + np.repeat(np.arange(len(windows)), windows)
-        ends = np.concatenate([before, after]).astype(np.int32)
+        before, before_value, before_lengths = self._done_before()
+        after = count * size + np.repeat(np.arange(len(windows), dtype=np.intp), windows)
+        ends = np.ones(len(after), dtype=np.intp)
         self.first_end = count * (len(keep) + self._waiting)
-        self.columns = self.first_end + len(ends)
+        self.columns = self.first_end + len(before_lengths) + len(after)
         self.rows = count * size + len(windows)
-        every = np.concatenate([[0], lengths, served_lengths, np.ones(len(ends), dtype=np.intp)])
+        every = np.concatenate([[0], lengths, served_lengths, before_lengths, ends])
         self._start = np.cumsum(every).astype(np.int32)
-        self._index = np.concatenate([index, served, ends]).astype(np.int32)
-        self._value = np.concatenate([value, served_value, np.ones(len(ends))])
+        self._index = np.concatenate([index, served, before, after]).astype(np.int32)
+        self._value = np.concatenate([value, served_value, before_value, ends])
 
     @contextmanager
     def lent(self, bounds: Bounds) -> Iterator[highspy.HighsLp]:
@@ -106,12 +121,15 @@ class Form:
         upper = np.full((count, len(keep)), math.inf)
         demand = hours.demand[:, form.group[keep][limited]]
         upper[:, limited] = demand * form.cap[keep][limited]
+        for number, column in enumerate(form.hourly):
+            at = np.flatnonzero(keep == column)
+            upper[:, at] = (hours.demand[:, form.group[column]] * hours.hourly[:, number])[:, None]
         high[:used] = upper.ravel()
         low[used:ends], high[used:ends] = hours.due.ravel(), hours.released.ravel()
         row_low, row_high = self._row_bounds(hours, capacity, spend)
         last = hours.released[-1][: len(self.windows)]
-        both = (np.concatenate([rows.ravel(), last]) for rows in (row_low, row_high))
-        return Bounds(cost, low, high, *both, ends)
+        row_low, row_high = (np.append(rows.ravel(), last) for rows in (row_low, row_high))
+        return Bounds(cost, low, high, row_low, row_high, ends)
 
     def widened(self, basis: highspy.HighsBasis, former: Form) -> highspy.HighsBasis:
         """A basis of a form with fewer columns as one of this: the others at zero."""
@@ -137,7 +155,41 @@ class Form:
         there[-1, :, 1] = bool(self.windows)
         both[-1, :, 1] = count * size + np.arange(self._waiting)
         value = np.broadcast_to([-1.0, 1.0], both.shape)[there]
-        return both[there], value, there.sum(axis=-1).ravel()
+        if self._offered is None:
+            return both[there], value, there.sum(axis=-1).ravel()
+        served = np.arange(own.size).reshape(own.shape)
+        columns = [np.broadcast_to(served[:, :, None], both.shape)[there]]
+        rows, values = [both[there]], [value]
+        for row, place in self._limits():  # what is served is no longer waiting in the next hour
+            columns.append(served[:-1, place])
+            rows.append(row + size * np.arange(1, count))
+            values.append(self._offered[1:, row - self.template.rows.limit])
+        at, below, amount = np.concatenate(columns), np.concatenate(rows), np.concatenate(values)
+        order = np.lexsort((below, at))
+        return below[order], amount[order], np.bincount(at, minlength=own.size)
+
+    def _done_before(self) -> tuple[Places, Array, Places]:
+        """Entries of work done before: in the first hour's balance, and in its limit rows."""
+        rows: list[int] = []
+        values: list[float] = []
+        lengths: list[int] = []
+        for place, window in enumerate(self.windows):
+            own = [(int(self.template.deferrable[place]), 1.0)]
+            if self._offered is not None:
+                first = self._offered[0]
+                limits = [row for row, waiting in self._limits() if waiting == place]
+                own += [(row, float(first[row - self.template.rows.limit])) for row in limits]
+            rows += [row for row, _ in own] * window
+            values += [value for _, value in own] * window
+            lengths += [len(own)] * window
+        return np.array(rows, dtype=np.intp), np.array(values), np.array(lengths, dtype=np.intp)
+
+    def _limits(self) -> list[tuple[int, int]]:
+        """Limit rows of waiting groups, each with the group's place among them."""
+        form = self.template
+        places = {group: place for place, group in enumerate(form.deferrable.tolist())}
+        limited = enumerate(form.limited.tolist(), start=form.rows.limit)
+        return [(row, places[group]) for row, group in limited if group in places]
 
     def _row_bounds(self, hours: Hours, capacity: Array, spend: Array) -> tuple[Array, Array]:
         form = self.template
@@ -150,5 +202,8 @@ class Form:
         high[:, rows.pool : rows.plan] = capacity
         high[:, rows.plan : rows.quota] = spend
         high[:, rows.quota : rows.share] = form.limits
-        high[:, rows.share :] = form.shares * hours.demand[:, form.sharing]
+        high[:, rows.share : rows.limit] = form.shares * hours.demand[:, form.sharing]
+        need = hours.demand.copy()
+        need[:, form.deferrable] = hours.released
+        high[:, rows.limit :] = hours.offered * need[:, form.limited]
         return low, high

@@ -40,7 +40,8 @@ class Hours:
     `demand` hours x groups (work released, for groups that wait), `owned` hours x pools,
     `active` hours x sources, `weight` hours each stands for, `cells` their places among the
     cells of the reduced problem, `due` and `released` hours x
-    waiting groups (cumulative GPU-hours). The first `inner` hours are its own; the rest it
+    waiting groups (cumulative GPU-hours), `hourly` hours x columns with caps by the hour, `offered`
+    hours x limit rows (shares). The first `inner` hours are its own; the rest it
     shares with the next block. `start` is its first hour.
     """
 
@@ -54,6 +55,8 @@ class Hours:
     weight: Array
     due: Array
     released: Array
+    hourly: Array
+    offered: Array
 
     def __len__(self) -> int:
         return len(self.demand)
@@ -155,17 +158,21 @@ class Block:
         high = np.concatenate([*before, *after])
         self._ends = _Ends(before, done, np.zeros(len(high)), high, np.zeros(len(high)))
 
-    def price_outside(self, prices: Array) -> None:
-        """Set what work done outside costs, from the prices of all hours x waiting groups."""
+    def price_outside(self, prices: Array, worth: Array) -> None:
+        """Set what work done outside costs, from the prices of all hours x waiting groups.
+
+        `worth` is what waiting until the end of each hour is worth so far: such prices hold it.
+        """
         assert self._ends is not None
         first, end = self.start, self.start + len(self.hours)
         costs = []
         for number, window in enumerate(self.form.windows):
             inside = _between(prices[:, number], first - window, first)
-            costs.append(np.minimum.accumulate(inside[::-1])[::-1])
+            before = worth[first - 1, number] if first else 0.0
+            costs.append(np.minimum.accumulate(inside[::-1])[::-1] - before)
         for number, window in enumerate(self.form.windows):
             ahead = _between(prices[:, number], end, end + window, np.inf)
-            least = np.minimum.accumulate(ahead)
+            least = np.minimum.accumulate(ahead) - worth[end - 1, number]
             costs.append(np.where(np.isfinite(least), least, 0.0))
         self._ends.cost = np.concatenate(costs)
 
@@ -194,9 +201,9 @@ class Block:
         rows, pool = self.form.template.rows, self._pool
         real = pool >= 0
         found = np.empty(len(pool))
-        found[~real] = duals[:, rows.plan : rows.quota].sum(axis=0)
-        active = self.hours.active[: len(duals), real]
-        found[real] = (active * duals[:, rows.pool + pool[real]]).sum(axis=0)
+        active = self.hours.active[: len(duals)]
+        found[~real] = (active[:, ~real] * duals[:, rows.plan : rows.quota]).sum(axis=0)
+        found[real] = (active[:, real] * duals[:, rows.pool + pool[real]]).sum(axis=0)
         return np.minimum(found, 0.0)
 
     def duals(self) -> Array:
@@ -221,10 +228,15 @@ class Block:
         capacity = hours.owned.copy()
         for source in np.flatnonzero(real & (u != 0.0)):
             capacity[:, self._pool[source]] += hours.active[:, source] * u[source]
-        bounds = self.form.bounds(hours, capacity, u[~real])
+        bounds = self.form.bounds(hours, capacity, hours.active[:, ~real] * u[~real])
         if self._ends is not None:
             bounds.open(self._ends.cost, self._ends.low, self._ends.high)
-            bounds.begin(self.form.template.deferrable, -self._ends.done)
+            form = self.form.template
+            bounds.begin(form.deferrable, -self._ends.done)
+            done = np.zeros(form.rows.pool)
+            done[form.deferrable] = self._ends.done
+            limits = np.arange(form.rows.limit, form.rows.size)
+            bounds.wait_less(limits, hours.offered[0] * done[form.limited])
         return bounds
 
     def _solve(self, highs: highspy.Highs, u: Array, until: float) -> bool:

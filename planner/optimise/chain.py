@@ -5,9 +5,13 @@ waiting work of group g, weak duality gives
 
     Q(u) >= sum_t pi_t . b_t(u) + sum_g sum_tau r_g,tau min_{tau <= t <= tau + L_g} lambda_gt
 
-since work released in tau runs somewhere in its window. A block may have work done outside at the
-lambda there; its optimum then is the best pi of its own hours with the others as they are, so that
-the bound only rises. Blocks overlap by a window; every other block is solved at the same time.
+since work released in tau runs somewhere in its window. Where limit rows with duals m_t <= 0 and
+shares a_t let work run only as a share of what waits, each hour of waiting is worth a_t m_t: with K
+their sum up to an hour, lambda_t + K_t - K_(tau-1) takes the place of lambda_t.
+
+A block may have work done outside at the lambda there; its optimum then is the best pi of its own
+hours with the others as they are, so that the bound only rises. Blocks overlap by a window; every
+other block is solved at the same time.
 
 The bound is one cut. It also splits into parts of several blocks, each with a cut of its own that
 knows nothing of the others: with l the least price after a border as first found, a the least
@@ -86,6 +90,7 @@ class Chain:
         hours = reduced.problem.hours
         self._owned = np.stack([p.owned for p in reduced.pools], axis=1) if reduced.pools else None
         self._limited = np.flatnonzero(np.isfinite(template.cap))
+        self._bound_by_hour(scenario)
         self._duals = np.zeros((hours, template.rows.size))
         for place, group in zip(template.deferrable.tolist(), groups, strict=True):
             prices = [o.unit_price for o in group.menu.options if o.use is not Use.SAVINGS_PLAN]
@@ -97,12 +102,25 @@ class Chain:
         self.starts = np.array([block.start for block in blocks[::BLOCKS]])
         self._borders: dict[tuple[int, int], Array] = {}
 
+    def _bound_by_hour(self, scenario: int) -> None:
+        """GPUs that each limited column may buy, and that limit rows of firm groups allow."""
+        form = self._template
+        hour = np.arange(len(self._demand))
+        here = np.full_like(hour, scenario)
+        shares = np.repeat(form.cap[None, self._limited], len(hour), axis=0)
+        shares[:, np.searchsorted(self._limited, list(form.hourly))] = form.hourly_caps(here, hour)
+        self._caps = shares * self._demand[:, form.group[self._limited]]
+        self._offered = form.shares_offered(here, hour)
+        waits = np.isin(form.limited, form.deferrable)
+        self._room = self._offered * self._demand[:, form.limited] * ~waits
+
     def bound(self, u: Array, solve: SolveAll) -> Bound | None:
         """The lower bound of the formula above and its slopes in u; None where time is over."""
         for _ in range(1 if self._started else 2):
             for half in (self.blocks[0::2], self.blocks[1::2]):
+                prices, worth = self._prices, self._worth
                 for block in half:
-                    block.price_outside(self._prices)
+                    block.price_outside(prices, worth)
                 if not solve(half):
                     return None
                 for block in half:
@@ -123,8 +141,9 @@ class Chain:
     def forward(self, solve: Callable[[Block], bool]) -> bool:
         """Dispatch from the first block to the last, each from what the one before left."""
         served = np.zeros(len(self._windows))
+        prices, worth = self._prices, self._worth
         for block in self.blocks:
-            block.price_outside(self._prices)
+            block.price_outside(prices, worth)
             block.begin_with(served)
             solved = solve(block)
             served = block.values()[1][block.hours.inner - 1] if solved else served
@@ -135,7 +154,13 @@ class Chain:
 
     @property
     def _prices(self) -> Array:
-        return self._duals[:, self._template.deferrable]
+        """Prices of waiting work, with what waiting until then is worth: hours x groups."""
+        return self._duals[:, self._template.deferrable] + self._worth
+
+    @property
+    def _worth(self) -> Array:
+        """K, what waiting from the first hour to the end of each is worth: 0 or less."""
+        return worth_of_waiting(self._template, self._duals, self._offered)
 
     def _firm(self) -> Array:
         """The bound at u = 0 without waiting work, hour by hour."""
@@ -145,23 +170,28 @@ class Chain:
         if self._owned is not None:
             total += (duals[:, rows.pool : rows.plan] * self._owned).sum(axis=1)
         total += duals[:, rows.quota : rows.share] @ form.limits
-        total += (duals[:, rows.share :] * form.shares * self._demand[:, form.sharing]).sum(axis=1)
+        shares = form.shares * self._demand[:, form.sharing]
+        total += (duals[:, rows.share : rows.limit] * shares).sum(axis=1)
+        total += (duals[:, rows.limit :] * self._room).sum(axis=1)
         costs = np.minimum(form.reduced_costs(duals, self._limited), 0.0)
-        costs *= form.cap[self._limited] * self._demand[:, form.group[self._limited]]
+        costs *= self._caps
         total += costs.sum(axis=1)
         return total
 
     def _waiting(self) -> Array:
         """What waiting work released in each hour costs at the least price of its window."""
         total = np.zeros(len(self._released))
+        prices, worth = self._prices, self._worth
         for number, window in enumerate(self._windows):
-            total += self._released[:, number] * least_ahead(self._prices[:, number], window)
+            least = least_ahead(prices[:, number], window)
+            total += self._released[:, number] * (least - before_each(worth[:, number]))
         return total
 
     def _shifts(self) -> Array:
         """What each part's bound changes by at its borders, for it to hold beside any others."""
-        shifts, prices = np.zeros(len(self.starts)), self._prices
+        shifts, every, worth = np.zeros(len(self.starts)), self._prices, self._worth
         for part, start in enumerate(self.starts.tolist()[1:], start=1):
+            prices = every - worth[start - 1]  # waiting counted from the border, in both parts
             for number, window in enumerate(self._windows):
                 before, after = prices[start - window : start], prices[start : start + window]
                 a = np.minimum.accumulate(before[::-1, number])[::-1]
@@ -171,6 +201,24 @@ class Chain:
                 shifts[part - 1] += float(work @ (np.minimum(a, known) - np.minimum(a, b)))
                 shifts[part] -= float(work @ np.maximum(known - b, 0.0))
         return shifts
+
+
+def worth_of_waiting(template: Template, duals: Array, offered: Array) -> Array:
+    """K of waiting groups from row duals and the shares of limit rows, hours x groups."""
+    each = np.zeros((len(duals), len(template.deferrable)))
+    for row, group in enumerate(template.limited.tolist()):
+        place = np.flatnonzero(template.deferrable == group)
+        each[:, place] += (offered[:, row] * duals[:, template.rows.limit + row])[:, None]
+    return np.cumsum(each, axis=0)
+
+
+def before_each(series: Array) -> Array:
+    """The series one hour earlier, nothing before the first.
+
+    >>> before_each(np.array([3.0, 1.0, 2.0])).tolist()
+    [0.0, 3.0, 1.0]
+    """
+    return np.concatenate([[0.0], series[:-1]])
 
 
 def least_ahead(prices: Array, window: int) -> Array:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.model.availability import most_useful
 from planner.model.options import Use
 from planner.optimise.recourse import KINDS, Evaluation
 
@@ -41,11 +42,14 @@ _CHUNK = 65_536  # numbers at a time, so that they stay in the processor's cache
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A share of a group's demand that costs `price` a GPU-hour without reserved capacity."""
+    """A share of a group's demand that costs `price` a GPU-hour without reserved capacity.
+
+    One number, or one for each cell where what is available changes by the hour.
+    """
 
     price: float
     group: int
-    share: float
+    share: Array | float
     option: Option
 
 
@@ -56,6 +60,8 @@ def holds(reduced: Reduced) -> bool:
         return False
     options = [option for group in reduced.groups for option in group.menu.options]
     if any(option.use is Use.SAVINGS_PLAN or option.quota is not None for option in options):
+        return False
+    if any(limit.row for limit in reduced.limits):
         return False
     if any(any(pool.egress.values()) for pool in reduced.pools):
         return False
@@ -85,17 +91,47 @@ def _unions(signatures: list[frozenset[int]]) -> list[frozenset[int]]:
     return sorted(found, key=lambda union: (len(union), sorted(union)))
 
 
-def tiers_of(groups: tuple[Group, ...]) -> list[Tier]:
+def tiers_of(reduced: Reduced) -> list[Tier]:
     """Tiers of every group, dearest first."""
     found = []
-    for index, group in enumerate(groups):
-        left = 1.0
-        for option in sorted(group.menu.options, key=lambda o: (o.unit_price, o.use != Use.SPOT)):
-            share = left if option.cap is None else min(option.cap, left)
-            if share > 0:
+    for index, group in enumerate(reduced.groups):
+        left: Array | float = 1.0
+        joint = group.menu.spot_share
+        spot: Array | float = np.inf if joint is None else joint
+        for place in _merit_order(group):
+            option = group.menu.options[place]
+            share = _least(left, _at_cells(reduced, most_useful(reduced, index, place)))
+            if option.use is Use.SPOT:
+                share = _least(share, spot)
+                spot = spot - share
+            if np.any(share > 0):
                 found.append(Tier(option.unit_price, index, share, option))
-            left -= share
+            left = left - share
     return sorted(found, key=lambda tier: (-tier.price, tier.group, tier.option.offer))
+
+
+def _merit_order(group: Group) -> list[int]:
+    """Places of the options in the menu, cheapest first."""
+    options = group.menu.options
+    return sorted(
+        range(len(options)),
+        key=lambda place: (options[place].unit_price, options[place].use != Use.SPOT),
+    )
+
+
+def _at_cells(reduced: Reduced, share: Array | float | None) -> Array | float:
+    """A share, or shares of scenarios x hours, at the cells."""
+    if share is None or isinstance(share, float):
+        return np.inf if share is None else share
+    cells = reduced.cells
+    return share[cells.scenario, cells.hour]
+
+
+def _least(one: Array | float, other: Array | float) -> Array | float:
+    if isinstance(one, float) and isinstance(other, float):
+        return min(one, other)
+    least: Array = np.minimum(one, other)
+    return least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +159,7 @@ class ClosedForm:
     def __init__(self, reduced: Reduced, first: FirstStage) -> None:
         cells = reduced.cells
         self._first = first
-        self._tiers = tiers_of(reduced.groups)
+        self._tiers = tiers_of(reduced)
         self._egress = [surcharge(reduced, tier.group, tier.option) for tier in self._tiers]
         self._merged = not reduced.risk
         self._weights = cells.mean_hours if self._merged else cells.hours

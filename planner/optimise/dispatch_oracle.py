@@ -46,12 +46,12 @@ class DispatchOracle:
         self.template = template(reduced)
         self._merged = not reduced.risk and not len(self.template.deferrable)
         self._keep = np.arange(len(self.template)) if keep is None else keep
-        self._forms: dict[int, Form] = {}
+        self._forms: dict[tuple[int, int], Form] = {}
         parts = self._hours()
         self._linked = bool(len(self.template.deferrable)) and len(parts) > self._scenarios
         pool = np.array([source.pool for source in first.sources], dtype=np.intp)
         solvers = Solvers()
-        self._blocks = [Block(one, self._form(len(one)), pool, solvers) for one in parts]
+        self._blocks = [Block(one, self._form(one), pool, solvers) for one in parts]
         self._chains = self._link()
         self._read: list[Array] | None = None
         self._workers = ThreadPoolExecutor(os.cpu_count() or 1)
@@ -181,17 +181,20 @@ class DispatchOracle:
         self._keep = np.union1d(self._keep, left_out[wanted])
         self._forms = {}
         for block in self._blocks:
-            block.widen(self._form(len(block.hours)))
+            block.widen(self._form(block.hours))
         return True
 
-    def _form(self, count: int) -> Form:
-        """The form of blocks of so many hours."""
-        if count not in self._forms:
+    def _form(self, hours: Hours) -> Form:
+        """The form of blocks of so many hours; of one block where waiting work is limited."""
+        alone = self.template.waits_limited
+        key = (hours.scenario, hours.start) if alone else (len(hours), -1)
+        if key not in self._forms:
             groups = self._reduced.groups
             windows = [groups[number].rules.window for number in self.template.deferrable]
             ends = windows if self._linked else []
-            self._forms[count] = Form(self.template, self._keep, count, ends)
-        return self._forms[count]
+            offered = hours.offered if alone else None
+            self._forms[key] = Form(self.template, self._keep, len(hours), ends, offered)
+        return self._forms[key]
 
     @property
     def _scenarios(self) -> int:
@@ -285,6 +288,8 @@ class DispatchOracle:
             weight=weight,
             due=np.hstack([none, *(due[scenarios, hours, None] for due, _ in limits)]),
             released=np.hstack([none, *(done[scenarios, hours, None] for _, done in limits)]),
+            hourly=self.template.hourly_caps(scenarios, hours),
+            offered=self.template.shares_offered(scenarios, hours),
         )
 
 

@@ -1,7 +1,7 @@
 """A first guess of a plan, and of prices, by the closed form: as if only pools were shared.
 
-Quotas are left out, plan-covered hours cost their rate as if paid as they are used, and the
-surcharge of pools is left out. The plan proves nothing, but lies near; the prices are made
+Quotas, hourly availability and the surcharge of pools are left out, and plan-covered hours cost
+their rate as if paid as they are used. The plan proves nothing, but lies near; the prices are made
 feasible as row duals of the true hour, so that the bound they give holds.
 """
 
@@ -61,7 +61,7 @@ def _plain(reduced: Reduced, weight: float) -> Reduced:
     """The problem as the closed form can price it."""
     groups = tuple(replace(one, menu=_menu(one.menu, weight)) for one in reduced.groups)
     pools = tuple(replace(pool, egress=dict.fromkeys(pool.egress, 0.0)) for pool in reduced.pools)
-    return replace(reduced, groups=groups, pools=pools, quotas={})
+    return replace(reduced, groups=groups, pools=pools, quotas={}, limits=())
 
 
 def _menu(menu: Menu, weight: float) -> Menu:
@@ -111,6 +111,7 @@ def _marginal_spot(form: Template, group: int, share: float) -> float:
 
 def _in_share(form: Template) -> npt.NDArray[np.bool_]:
     """Columns that count against a joint share of spot."""
-    held = (form.row >= form.rows.share) & (form.value > 0.0)
+    share = (form.row >= form.rows.share) & (form.row < form.rows.limit)
+    held = share & (form.value > 0.0)
     inside: npt.NDArray[np.bool_] = np.any(held, axis=1)
     return inside

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.optimise.chain import least_ahead
+from planner.optimise.chain import before_each, least_ahead, worth_of_waiting
 from planner.optimise.recourse import Evaluation
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ class VertexCuts:
         self._constant = self._duals[:, rows.quota : rows.share] @ form.limits
         at = cells.scenario, cells.hour
         self._demand = np.stack([group.demand[at] for group in reduced.groups])
-        self._room = self._limits(form.shares_offered(*at), form.hourly_caps(*at), changing)
+        self._offered = form.shares_offered(*at)
         even = [spread.groups[number].demand[at] for number in waiting]
         self._even = np.stack(even) if even else np.zeros((0, len(cells)))
+        self._room = self._limits(form.hourly_caps(*at), changing)
         owned = [pool.owned[cells.hour] for pool in reduced.pools]
         self._owned = np.stack(owned) if owned else np.zeros((0, len(cells)))
         self._there = np.array(
@@ -80,7 +81,8 @@ class VertexCuts:
         terms = (self._per_demand[chosen] * self._demand.T).sum(axis=1) + self._constant[chosen]
         terms += (duals[:, rows.pool : rows.plan] * self._owned.T).sum(axis=1)
         if len(self._room):
-            terms += (self._by_hour[chosen] * self._room.T).sum(axis=1)
+            firm = ~np.isin(np.arange(len(self._room)), self._waits_in)
+            terms += (self._by_hour[chosen] * self._room.T * firm).sum(axis=1)
         constant = np.bincount(scenario, weights * terms, scenarios).astype(float)
         slope = np.zeros((scenarios, len(first.sources)))
         plan = rows.plan
@@ -119,10 +121,19 @@ class VertexCuts:
             found[part] = np.argmax(left @ right[:, part] + fixed[:, None], axis=0)
         return found
 
-    def _limits(self, offered: Array, caps: Array, changing: Places) -> Array:
-        """GPUs that limit rows and caps by the hour allow firm groups, such limits x cells."""
-        groups = np.concatenate([self._form.limited, self._form.group[changing]])
-        limits: Array = np.hstack([offered, caps]).T * self._demand[groups]
+    def _limits(self, caps: Array, changing: Places) -> Array:
+        """GPUs that limit rows and caps by the hour allow, such limits x cells.
+
+        For work that waits, as if it ran evenly: then half of its window's work waits.
+        """
+        form = self._form
+        need = self._demand.copy()
+        for place, number in enumerate(form.deferrable.tolist()):
+            window = self._reduced.groups[number].rules.window
+            need[number] = self._even[place] * (window + 2) / 2
+        self._waits_in = np.flatnonzero(np.isin(form.limited, form.deferrable))
+        groups = np.concatenate([form.limited, form.group[changing]])
+        limits: Array = np.hstack([self._offered, caps]).T * need[groups]
         return limits
 
     def _waiting(self, chosen: Places) -> Array:
@@ -131,10 +142,14 @@ class VertexCuts:
         total = np.zeros(len(problem.scenarios))
         if not len(self._form.deferrable):
             return total
-        prices = self._prices[chosen].reshape(len(total), problem.hours, -1)
+        shape = len(total), problem.hours, -1
+        prices = self._prices[chosen].reshape(shape)
+        duals, offered = self._duals[chosen].reshape(shape), self._offered.reshape(shape)
+        worth = [worth_of_waiting(self._form, *both) for both in zip(duals, offered, strict=True)]
         for place, number in enumerate(self._form.deferrable.tolist()):
             group = self._reduced.groups[number]
             for scenario in range(len(total)):
-                least = least_ahead(prices[scenario, :, place], group.rules.window)
-                total[scenario] += float(group.demand[scenario] @ least)
+                waited = worth[scenario][:, place]
+                least = least_ahead(prices[scenario, :, place] + waited, group.rules.window)
+                total[scenario] += float(group.demand[scenario] @ (least - before_each(waited)))
         return total
