@@ -90,7 +90,7 @@ class Chain:
         hours = reduced.problem.hours
         self._owned = np.stack([p.owned for p in reduced.pools], axis=1) if reduced.pools else None
         self._limited = np.flatnonzero(np.isfinite(template.cap))
-        self._bound_by_hour(scenario)
+        self._limits_by_hour(scenario)
         self._duals = np.zeros((hours, template.rows.size))
         for place, group in zip(template.deferrable.tolist(), groups, strict=True):
             prices = [o.unit_price for o in group.menu.options if o.use is not Use.SAVINGS_PLAN]
@@ -102,17 +102,26 @@ class Chain:
         self.starts = np.array([block.start for block in blocks[::BLOCKS]])
         self._borders: dict[tuple[int, int], Array] = {}
 
-    def _bound_by_hour(self, scenario: int) -> None:
-        """GPUs that each limited column may buy, and that limit rows of firm groups allow."""
+    def _limits_by_hour(self, scenario: int) -> None:
+        """Shares of limit rows and caps by the hour, and GPUs that firm groups' rows allow."""
         form = self._template
         hour = np.arange(len(self._demand))
         here = np.full_like(hour, scenario)
-        shares = np.repeat(form.cap[None, self._limited], len(hour), axis=0)
-        shares[:, np.searchsorted(self._limited, list(form.hourly))] = form.hourly_caps(here, hour)
-        self._caps = shares * self._demand[:, form.group[self._limited]]
+        self._hourly = form.hourly_caps(here, hour)
         self._offered = form.shares_offered(here, hour)
         waits = np.isin(form.limited, form.deferrable)
         self._room = self._offered * self._demand[:, form.limited] * ~waits
+
+    @property
+    def _caps(self) -> Array:
+        """GPUs that each limited column may buy, hours x columns: large, so made when needed."""
+        form, limited = self._template, self._limited
+        caps: Array = form.cap[limited] * self._demand[:, form.group[limited]]
+        if form.hourly:
+            columns = np.array(list(form.hourly), dtype=np.intp)
+            at = np.searchsorted(limited, columns)
+            caps[:, at] = self._hourly * self._demand[:, form.group[columns]]
+        return caps
 
     def bound(self, u: Array, solve: SolveAll) -> Bound | None:
         """The lower bound of the formula above and its slopes in u; None where time is over."""

@@ -142,10 +142,12 @@ class VertexCuts:
         total = np.zeros(len(problem.scenarios))
         if not len(self._form.deferrable):
             return total
-        shape = len(total), problem.hours, -1
-        prices = self._prices[chosen].reshape(shape)
-        duals, offered = self._duals[chosen].reshape(shape), self._offered.reshape(shape)
-        worth = [worth_of_waiting(self._form, *both) for both in zip(duals, offered, strict=True)]
+        prices = self._prices[chosen].reshape(len(total), problem.hours, -1)
+        worth = np.zeros_like(prices)
+        if self._form.waits_limited:
+            for scenario, at in enumerate(chosen.reshape(len(total), -1)):
+                offered = self._offered[scenario * problem.hours :][: problem.hours]
+                worth[scenario] = worth_of_waiting(self._form, self._duals[at], offered)
         for place, number in enumerate(self._form.deferrable.tolist()):
             group = self._reduced.groups[number]
             for scenario in range(len(total)):
