@@ -54,6 +54,7 @@ class DispatchOracle:
         self._blocks = [Block(one, self._form(one), pool, solvers) for one in parts]
         self._chains = self._link()
         self._read: list[Array] | None = None
+        self._exact: tuple[Array, Array] | None = None
         self._workers = ThreadPoolExecutor(os.cpu_count() or 1)
 
     @property
@@ -86,7 +87,7 @@ class DispatchOracle:
         return found
 
     def _evaluate(self, u: Array, until: float) -> Evaluation | None:
-        self._read = None
+        self._read = self._exact = None
         if self._chains:
             return self._chained(u, until)
         if not self._solve(u, until):
@@ -100,11 +101,14 @@ class DispatchOracle:
         if not self._chains:
             found = self.evaluate(u, until)
             return None if found is None else found.cost
+        if self._exact is not None and np.array_equal(u, self._exact[0]):
+            return self._exact[1]
         self._read = None
         for chain in self._chains:
             if not chain.forward(lambda block: block.solve(u, until)):
                 return None
         cost: Array = self.by_kind(u).sum(axis=1)
+        self._exact = u, cost
         return cost
 
     def by_kind(self, u: Array) -> Array:

@@ -87,7 +87,7 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     else:
         start = _sampled(reduced, first, limits)
         oracle = DispatchOracle(reduced, first, start.keep)
-    # The cost of a chain of blocks is its bound until the end: leave room for the difference.
+    # The cost of a chain of blocks is its bound until proved: leave room for the difference.
     chained = isinstance(oracle, DispatchOracle) and oracle.chained
     gap = limits.gap * (_CHAIN_SHARE if chained else 1.0)
     search = Search(first, risk_for(reduced, oracle), oracle, limits.solver, gap, limits.until)
@@ -96,7 +96,8 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
             search.master.add_sums(cut.u, cut.cost, cut.slope)
     # Whole counts at once, so that there is a plan after one evaluation.
     if search.relax(search.nearest(start.z), _STEP_SHARE if start.z.any() else 1.0):
-        search.round()
+        if search.round() and chained:
+            search.prove(limits.gap)
         if limits.previous is not None:
             target = first.vector(limits.previous)
             stay_near(search, target, limits.tolerance, limits.until)

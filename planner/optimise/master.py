@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 _NEAR_GAP = 1e-3  # relative, of the distance to last night's plan
+_FAR = 0.003  # of the master's value, by which a cut is slack that is left out
 _FREE = (-math.inf, math.inf)
 
 
@@ -54,6 +55,7 @@ class Master:
         self._slopes = np.empty((0, self._columns))  # per unit of z
         self._constants = np.empty(0)
         self._weights = np.empty((0, self._parts))  # of each part in a cut
+        self._resting = np.empty(0, dtype=bool)
         self._highs, self._stepper = silent_highs(), silent_highs()
         self._start(self._highs)
         self._start(self._stepper)
@@ -84,6 +86,7 @@ class Master:
         self._slopes = np.vstack([self._slopes, slopes])
         self._constants = np.append(self._constants, constants)
         self._weights = np.vstack([self._weights, weights])
+        self._resting = np.append(self._resting, np.zeros(len(constants), dtype=bool))
         entries = np.hstack([-slopes, weights])
         row, column = np.nonzero(entries)
         starts = np.searchsorted(row, np.arange(len(entries))).astype(np.int32)
@@ -91,6 +94,16 @@ class Master:
         top = np.full(len(entries), math.inf)
         for highs in (self._highs, self._stepper):
             highs.addRows(len(entries), constants, top, len(index), starts, index, amount)
+
+    def rest(self) -> None:
+        """Leave cuts far below the optimum of the relaxation out of the whole master from now on.
+
+        Fewer cuts bound as truly, if less; those of later evaluations all stay.
+        """
+        value = self.relaxed().value
+        point = np.array(self._highs.getSolution().col_value[: self._columns + self._parts])
+        slack = np.hstack([-self._slopes, self._weights]) @ point - self._constants
+        self._resting = slack > _FAR * abs(value)
 
     def relaxed(self) -> Point:
         """The optimum with counts continuous: a proven lower bound."""
@@ -269,8 +282,8 @@ class Master:
     ) -> None:
         every = [*columns, *parts]
         entries = np.hstack([-self._slopes, self._weights])
-        for number, constant in enumerate(self._constants.tolist()):
-            row = entries[number]
+        for number in np.flatnonzero(~self._resting).tolist():
+            row, constant = entries[number], float(self._constants[number])
             terms = [(every[at], float(row[at])) for at in np.flatnonzero(row).tolist()]
             lp.addConstraint(solvers.linear(terms) >= constant, f"cut_{number}")
 

@@ -7,6 +7,7 @@ from planner.model.reductions import reduce
 from planner.optimise import chain
 from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import first_stage
+from planner.solve import solve
 from tests.weeks import week
 
 
@@ -63,3 +64,16 @@ def test_a_dispatch_costs_the_same_whatever_was_solved_before(monkeypatch):
     # Prices around the blocks differ, but no dispatch is cheaper than the optimum.
     assert cost * (1 - 1e-9) <= fresh <= cost * (1 + 1e-2)
     assert cost * (1 - 1e-9) <= later <= cost * (1 + 1e-2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_chain_is_proved_to_the_gap_asked_for(seed, monkeypatch):
+    asked = week(seed, full=True, hours=240, scenarios=1)
+    whole = solve(asked, gap=1e-6, method="decomposition")
+    monkeypatch.setattr(chain, "LONGEST", 50)
+    monkeypatch.setattr(chain, "INNER", 80)
+    result = solve(asked, gap=2e-4, method="decomposition")
+    assert result.status == "optimal"
+    assert result.gap <= 2e-4 * (1 + 1e-9)
+    assert result.bound <= whole.objective * (1 + 1e-7)
+    assert whole.bound <= result.objective * (1 + 1e-7)
