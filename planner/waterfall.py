@@ -23,7 +23,7 @@ from data.schema import COMMITTED_OPTIONS
 from planner.alternatives import alternatives
 from planner.assemble import Stage, problem_at
 from planner.optimise.audit import audit
-from planner.optimise.explain import shortages
+from planner.optimise.shortages import shortages
 from planner.outcome import empty_dispatch
 from planner.supply import offer_id
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from planner.alternatives import Alternative, Key
     from planner.assemble import Need, PlanRules
     from planner.horizon import Horizon
-    from planner.optimise.explain import Shortage
+    from planner.optimise.shortages import Shortage
     from planner.outcome import Result
     from planner.problem import Problem
     from planner.stage_solver import StageSolver
