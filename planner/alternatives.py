@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planner.waterfall import Solved
 
 MOST = 8  # purchases, the largest commitments first; each is a solve of its own
+MOST_SIZE = 500_000  # class-hours that these solves may come to, the first apart
 _SAME = 0.005  # USD an hour of a savings plan
 MONTHS = 12.0
 Key = tuple[str, str, str]
@@ -33,9 +34,13 @@ class Alternative:
 
 
 def alternatives(plan: Solved, solve_stage: StageSolver) -> dict[Key, Alternative]:
-    """By purchase (kind, offer or provider, id) the next best; none where the time is over."""
+    """By purchase (kind, offer or provider, id) the next best.
+
+    Of a large problem only the largest purchases have one; none has where the time is over.
+    """
     found: dict[Key, Alternative] = {}
-    for key in _purchases(plan)[:MOST]:
+    size = max(1, len(plan.problem.classes) * plan.problem.hours)
+    for key in _purchases(plan)[: max(1, min(MOST, MOST_SIZE // size))]:
         rival = solve_stage.rival(_without(plan.problem, key))
         if rival is None:
             break

@@ -148,9 +148,22 @@ def _bought(one: Purchase, basis: Basis) -> PlanOption:
         why=one.why,
         saves_per_month=None if instead is None else to_cents(costs + instead.usd_per_month),
         costs_per_month=to_cents(costs),
-        alternative=None if instead is None else alternative_words(instead),
+        alternative=_last_one(one, basis) if instead is None else alternative_words(instead),
         alternative_per_month=None if instead is None else to_cents(instead.usd_per_month),
     )
+
+
+def _last_one(one: Purchase, basis: Basis) -> str | None:
+    """What doing without the last of a line would cost, where no other plan was worked out."""
+    why = basis.waterfall.plan.result.why
+    for line in () if why is None else why.lines:
+        if (line.offer or line.id, line.id) == one.key[1:] and line.one_fewer_usd_per_month > 0:
+            what = "dollar an hour" if one.kind == "savings_plan" else "instance"
+            return (
+                f"serve the hours of its last {what} otherwise, for "
+                f"${line.one_fewer_usd_per_month:,.2f} more a month"
+            )
+    return None
 
 
 def _rejected(basis: Basis) -> list[PlanOption]:

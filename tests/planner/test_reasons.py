@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planner import alternatives
 from planner.assemble import Stage
 from planner.class_shares import class_shares
 from planner.horizon import horizon_of
@@ -99,6 +100,38 @@ def test_without_a_reservation_its_hours_are_bought_one_by_one() -> None:
         pytest.approx(4.30 / 6.88), pytest.approx(18 / 24),
     )  # fmt: skip
     assert one.needed_gpus == pytest.approx(8 * 18 / 24)
+
+
+def test_where_no_other_plan_was_worked_out_the_last_instance_is_weighed() -> None:
+    prices = bills.offers(ON_DEMAND, RESERVED)
+    made = replace(work_out(BUSY_18, prices), instead={})
+    one = told(BUSY_18, prices, made).options[0]
+    assert one.alternative == (  # 30,134.40 - 25,112
+        "serve the hours of its last instance otherwise, for $5,022.40 more a month"
+    )
+    assert one.alternative_per_month is None
+
+
+def test_of_a_large_problem_only_the_largest_purchase_has_another_plan(monkeypatch) -> None:
+    monkeypatch.setattr(alternatives, "MOST_SIZE", 1)
+    # Two classes that may not share a machine: 8 GPUs at 4.30 and 16 at 4.50 are bought.
+    fleet = bills.fleet(
+        bills.node_hours("i-a", range(24)),
+        *(
+            bills.node_hours(f"i-{n}", range(24), region="us-west-2", workload_class="batch")
+            for n in range(2)
+        ),
+    )
+    there = {"region": "us-west-2"}
+    prices = bills.offers(
+        ON_DEMAND, RESERVED,
+        bills.price("on_demand", 6.88, **there), bills.price("reserved_1y", 4.50, **there),
+    )  # fmt: skip
+    made = work_out(fleet, prices)
+    assert [one.count for one in made.plan.result.reservations] == [1, 2]
+    assert list(made.instead) == [
+        ("reserved", "aws/us-west-2/p5.48xlarge", "reserved_1y/monthly")
+    ]  # fmt: skip
 
 
 def test_the_next_best_to_a_reservation_is_the_savings_plan_where_that_is_cheaper() -> None:
