@@ -24,6 +24,7 @@ from planner.problem import (
     Offer,
     Problem,
     ProblemClass,
+    Quota,
     Reservation,
     SavingsPlan,
     Scenario,
@@ -87,10 +88,11 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """What the plan may do: upfront money in USD, and whether new commitments are allowed."""
+    """What the plan may do: upfront money in USD, new commitments at all, purchases by the hour."""
 
     upfront_budget: float
     allow_commitments: bool = True
+    quotas: tuple[Quota, ...] = ()
 
 
 def spot_offer_id(offer: str, throughput: float) -> str:
@@ -148,8 +150,15 @@ def problem_at(
         offers=sold,
         scenarios=(Scenario(1.0, demand),),
         savings_plans=tuple(SavingsPlan(provider) for provider in plans),
+        quotas=_counted(rules.quotas, sold),
         upfront_budget=rules.upfront_budget,
     )
+
+
+def _counted(quotas: Sequence[Quota], sold: Sequence[Offer]) -> tuple[Quota, ...]:
+    """The quotas of regions that the problem's offers are in."""
+    regions = {(offer.provider, offer.region) for offer in sold}
+    return tuple(one for one in quotas if (one.provider, one.region) in regions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,7 +277,12 @@ def _offers(
 
 def _bare(offer: SupplyOffer, name: str) -> Offer:
     return Offer(
-        id=name, provider=offer.cloud, region=offer.region, gpus=offer.gpus, on_demand=None
+        id=name,
+        provider=offer.cloud,
+        region=offer.region,
+        gpus=offer.gpus,
+        on_demand=None,
+        vcpus=offer.vcpus,
     )
 
 

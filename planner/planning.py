@@ -27,6 +27,7 @@ from planner.nodes import last_segment
 from planner.owned import owned_from
 from planner.prices import offer_table
 from planner.purchases import purchases
+from planner.quotas import quotas_from
 from planner.reasons import Basis as ReasonsBasis
 from planner.reasons import Last, owned_parts, reasons
 from planner.rightsizing import Advice, recommend, to_cents
@@ -102,7 +103,7 @@ def plan_night(given: NightInputs) -> NightPlan:
     left_out += given.unspread_fees
     supply = _supply(bill, given)
     owned_now = owned_parts(given.commitments, bill, supply, given.window.end)
-    waterfall = _waterfall(bill, supply, given, owned_now)
+    waterfall, supply = _waterfall(bill, supply, given, owned_now)
     advice = Advice(
         window_hours=len(given.covered),
         supply=supply,
@@ -219,20 +220,25 @@ def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
 
 def _waterfall(
     bill: pd.DataFrame, supply: Supply, given: NightInputs, owned: tuple[OwnedPart, ...]
-) -> Waterfall:
+) -> tuple[Waterfall, Supply]:
+    """The stages solved, and the supply with a note for each quota that is not taken as stated."""
     table = offer_table(given.offers, given.shapes)
 
     def allowed(rule: WorkloadClass, family: str) -> set[str]:
         return set(eligible(rule, table, given.shapes, family)) & set(supply.offers)
 
     settings = given.settings.plan
+    needs = needs_from(bill, given.covered, given.settings, supply, allowed)
+    quotas, quota_notes = quotas_from(given.settings.quotas, needs, supply)
+    supply = replace(supply, notes=(*supply.notes, *quota_notes))
     basis = Basis(
-        needs=needs_from(bill, given.covered, given.settings, supply, allowed),
+        needs=needs,
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
         rules=PlanRules(
             upfront_budget=settings.upfront_budget,
             allow_commitments=len(given.covered) >= settings.min_history_days * 24,
+            quotas=quotas,
         ),
         solve_stage=StageSolver(
             gap=settings.gap,
@@ -242,7 +248,7 @@ def _waterfall(
             tolerance=settings.tolerance,
         ),
     )
-    return run(bill, basis)
+    return run(bill, basis), supply
 
 
 def _advised(last: Plan, owned: tuple[OwnedPart, ...]) -> Bought | None:

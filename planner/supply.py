@@ -49,6 +49,7 @@ class SupplyOffer:
     terms: tuple[Term, ...]
     plan_rate: float | None
     from_bill: bool
+    vcpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,8 @@ def offers_from(
         if row.get(option) is None:
             row[option] = record["rate"]
             row["from_bill"] = True
-    return {name: _offer(name, rows[name]) for name in sorted(rows)}
+    vcpus = {key: shape.get("vcpus") for key, shape in shape_of.items()}
+    return {name: _offer(name, rows[name], vcpus) for name in sorted(rows)}
 
 
 def _billed_rates(bill: pd.DataFrame) -> list[dict[str, Any]]:
@@ -157,6 +159,7 @@ def _row(rows: dict[str, dict[str, Any]], price: dict[str, Any], family: str) ->
 def _put_price(row: dict[str, Any], price: dict[str, Any], terms: Sequence[str]) -> None:
     option, rate = str(price["purchase_option"]), float(price["usd_per_instance_hour"])
     rate /= row["gpus"]
+    row["vcpus"] = row.get("vcpus") or price["vcpus"]
     if option in ("on_demand", "spot"):
         row[option] = rate
     elif option == "savings_plan_1y":
@@ -170,7 +173,8 @@ def _put_price(row: dict[str, Any], price: dict[str, Any], terms: Sequence[str])
         row["terms"].append(term)
 
 
-def _offer(name: str, row: dict[str, Any]) -> SupplyOffer:
+def _offer(name: str, row: dict[str, Any], vcpus: dict[tuple[str, str], Any]) -> SupplyOffer:
+    known = vcpus.get((row["cloud"], row["instance_type"])) or row.get("vcpus")
     return SupplyOffer(
         id=name,
         cloud=row["cloud"],
@@ -183,6 +187,7 @@ def _offer(name: str, row: dict[str, Any]) -> SupplyOffer:
         terms=tuple(sorted(row["terms"], key=lambda term: (term.name, term.payment))),
         plan_rate=row.get("plan_rate"),
         from_bill=bool(row.get("from_bill")),
+        vcpus=None if known is None else int(known),
     )
 
 

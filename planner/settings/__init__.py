@@ -13,6 +13,7 @@ from planner.settings.sections import (
     Inputs,
     PlanSettings,
     PriceSettings,
+    QuotaRule,
     StoreSettings,
     Thresholds,
 )
@@ -22,6 +23,6 @@ from planner.settings.whole import Document, Settings, default_store
 __all__ = [
     "SOURCE_KINDS", "UNCLASSIFIED", "AlertRule", "AlertTarget", "AlertWhen", "Cvar",
     "Document", "ExchangeRate", "Guards", "Inputs", "MatchRule", "OfferRule", "PlanSettings",
-    "PriceSettings", "Settings", "Source", "StoreSettings", "Thresholds", "WorkloadClass",
-    "default_store",
+    "PriceSettings", "QuotaRule", "Settings", "Source", "StoreSettings", "Thresholds",
+    "WorkloadClass", "default_store",
 ]  # fmt: skip

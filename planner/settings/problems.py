@@ -221,6 +221,7 @@ def _cross_faults(document: Mapping[str, Any]) -> list[Problem]:
         *_unreachable_classes(document),
         *_undefined_targets(document),
         *_missing_rate(document),
+        *_quotas(document),
     ]
 
 
@@ -265,6 +266,22 @@ def _undefined_targets(document: Mapping[str, Any]) -> Iterator[Problem]:
                 remedy = f"write [alert_targets.{name}]"
                 remedy += f", or name one of {', '.join(known)}" if known else ""
                 yield Problem(where, f"alert target {name!r} is not defined", remedy)
+
+
+def _quotas(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Quotas without a limit or with two, and two quotas of one use in one region."""
+    first: dict[tuple[object, ...], int] = {}
+    for index, row in _entries(document, "quotas"):
+        where = place_text(document, ("quotas", index))
+        if ("gpus" in row) == ("vcpus" in row):
+            yield Problem(where, "needs a limit in one unit", "state either gpus or vcpus")
+        uses = row.get("uses", ["on_demand", "spot"])
+        for use in uses if isinstance(uses, list) else []:
+            key = row.get("cloud"), row.get("region"), str(use)
+            if key in first and first[key] != index:
+                what = f"{use} there is limited by quotas[{first[key]}] already"
+                yield Problem(where, what, "leave one of them out")
+            first.setdefault(key, index)
 
 
 def _missing_rate(document: Mapping[str, Any]) -> Iterator[Problem]:

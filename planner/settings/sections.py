@@ -1,4 +1,4 @@
-"""The plain sections: store, inputs, thresholds, prices, plan, guards, alerts."""
+"""The plain sections: store, inputs, thresholds, prices, plan, quotas, guards, alerts."""
 
 from __future__ import annotations
 
@@ -124,6 +124,22 @@ class PlanSettings(Section):
     time_limit_seconds: Positive = 600.0
     solver: Literal["highs", "cbc"] = "highs"
     display_timezone: Annotated[str, AfterValidator(_timezone)] = "UTC"
+
+
+class QuotaRule(Section):
+    """The most that may be bought by the hour in one region, in GPUs or in vCPUs.
+
+    `uses` are what counts: `on_demand` (with what savings plans cover), `spot`, or both.
+    """
+
+    cloud: Name
+    region: Name
+    gpus: NotNegative | None = None
+    vcpus: NotNegative | None = None
+    uses: Annotated[tuple[Literal["on_demand", "spot"], ...], Field(min_length=1)] = (
+        "on_demand",
+        "spot",
+    )
 
 
 class Guards(Section):

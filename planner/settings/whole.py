@@ -17,6 +17,7 @@ from planner.settings.sections import (
     Inputs,
     PlanSettings,
     PriceSettings,
+    QuotaRule,
     StoreSettings,
     Thresholds,
 )
@@ -40,6 +41,7 @@ class Document(Section):
     thresholds: Thresholds = Thresholds()
     prices: PriceSettings = PriceSettings()
     plan: PlanSettings = PlanSettings()
+    quotas: tuple[QuotaRule, ...] = ()
     guards: Guards = Guards()
     alerts: tuple[AlertRule, ...] = ()
     alert_targets: dict[Name, AlertTarget] = Field(default_factory=dict)
