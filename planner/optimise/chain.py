@@ -53,13 +53,15 @@ INNER = 168  # hours of a block where there are several
 BLOCKS = 4  # of a part with cuts of its own
 
 
-def pieces(hours: int, window: int) -> list[tuple[int, int, int]]:
+def pieces(hours: int, window: int, times: int = 1) -> list[tuple[int, int, int]]:
     """Blocks (start, end of its own hours, end with the overlap) of a scenario.
+
+    They are `times` as long as blocks are at first.
 
     >>> pieces(168, 24), pieces(500, 24)
     ([(0, 168, 168)], [(0, 168, 192), (168, 336, 360), (336, 500, 500)])
     """
-    inner = max(INNER, 3 * (window + 1))
+    inner = max(INNER, 3 * (window + 1)) * times
     if hours <= max(LONGEST, inner):
         return [(0, hours, hours)]
     starts = list(range(0, hours - inner // 2, inner))

@@ -39,14 +39,17 @@ _SLACK = 1e-7  # USD per GPU-hour by which a column must be worth it
 
 
 class DispatchOracle:
-    """The oracle: parts are blocks."""
+    """The oracle: parts are blocks. Those of a chain are `times` as long as they are at first."""
 
-    def __init__(self, reduced: Reduced, first: FirstStage, keep: Places | None = None) -> None:
+    def __init__(
+        self, reduced: Reduced, first: FirstStage, keep: Places | None = None, times: int = 1
+    ) -> None:
         self._reduced, self._first = reduced, first
         self.template = template(reduced)
         self._merged = not reduced.risk and not len(self.template.deferrable)
         self._keep = np.arange(len(self.template)) if keep is None else keep
         self._forms: dict[tuple[int, int], Form] = {}
+        self._times = times
         parts = self._hours()
         self._linked = bool(len(self.template.deferrable)) and len(parts) > self._scenarios
         pool = np.array([source.pool for source in first.sources], dtype=np.intp)
@@ -78,6 +81,10 @@ class DispatchOracle:
     def chained(self) -> bool:
         """Whether scenarios are chains of blocks."""
         return bool(self._chains)
+
+    def longer(self) -> DispatchOracle:
+        """One of blocks twice as long, which lose less at their ends."""
+        return DispatchOracle(self._reduced, self._first, self._keep, 2 * self._times)
 
     def evaluate(self, u: Array, until: float) -> Evaluation | None:
         """Recourse cost and slopes at u, by every block's dual."""
@@ -261,7 +268,7 @@ class DispatchOracle:
             return [
                 self._take(np.arange(s * hours + start, s * hours + end), s, own - start)
                 for s in range(scenarios)
-                for start, own, end in pieces(hours, window)
+                for start, own, end in pieces(hours, window, self._times)
             ]
         found = []
         for scenario in range(1 if self._merged else scenarios):

@@ -96,14 +96,30 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
             search.master.add_sums(cut.u, cut.cost, cut.slope)
     # Whole counts at once, so that there is a plan after one evaluation.
     if search.relax(search.nearest(start.z), _STEP_SHARE if start.z.any() else 1.0):
-        if search.round() and chained:
-            search.prove(limits.gap)
+        if search.round():
+            _prove(search, limits)
         if limits.previous is not None:
             target = first.vector(limits.previous)
             stay_near(search, target, limits.tolerance, limits.until)
     elif isinstance(oracle, closed_form.ClosedForm):
         _price_late(search, start)
     return _found(reduced, first, search, start)
+
+
+def _prove(search: Search, limits: Limits) -> None:
+    """Close the gap of a chain's own dispatch too, by longer blocks where it takes them."""
+    oracle = search.oracle
+    if not isinstance(oracle, DispatchOracle) or not oracle.chained:
+        return
+    while not search.prove(limits.gap) and oracle.chained:
+        if search.best is None or time.perf_counter() >= limits.until:
+            return
+        former, oracle = oracle, oracle.longer()
+        search.turn_to(oracle)
+        if not search.propose(search.best):  # no time for these: the others have solved the plan
+            search.turn_to(former)
+            return
+        former.close()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

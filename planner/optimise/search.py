@@ -30,7 +30,8 @@ _SLOW = 0.1  # of the gap; a bound that rises by less wants longer steps
 _MASTER_SHARE = 0.25  # of the gap asked for, to which the whole master is solved
 _LOOSEST = 1e-3  # gap of a whole master, while the bounds are still further apart
 _MOST_ROUNDS = 1000
-_MOST_PROOFS = 12  # by then the search's own gap is a few thousandths of the one asked for
+_MOST_PROOFS = 4  # by then passes over the same blocks hardly raise the bound any more
+_LEAST_SHARE = 0.1  # of the gap asked for, to which the search goes on where evaluations lose some
 
 
 @dataclass(slots=True)
@@ -51,10 +52,15 @@ class Search:
     evaluations: int = 0
     relaxed: float = 0.0
     relaxed_at: Array | None = None
+    regrouped: bool = False
 
     def __post_init__(self) -> None:
         oracle = self.oracle
         self.master = Master(self.first, self.risk, oracle.scenario_of, oracle.floor)
+
+    def turn_to(self, oracle: Oracle) -> None:
+        """Go on with an oracle of the same scenarios, whose parts the master does not know."""
+        self.oracle, self.regrouped = oracle, True
 
     def evaluate(self, z: Array) -> float | None:
         """The cost of a plan, its cuts added; None where the time is over."""
@@ -62,7 +68,12 @@ class Search:
         if found is None:
             return None
         self.evaluations += 1
-        self.master.add(found)
+        if self.regrouped:
+            self.master.add_sums(
+                found.u, found.cost, found.slope if found.whole is None else found.whole
+            )
+        else:
+            self.master.add(found)
         return float(self.first.cost @ z) + self.risk.cost(found.cost)
 
     def relax(self, start: Array, share: float = 1.0, tightness: float = _RELAXED_SHARE) -> bool:
@@ -106,7 +117,7 @@ class Search:
         """Close the gap of what the best plan costs, where evaluations tell only a bound of it.
 
         Each time that it stays open the plan is evaluated again, which raises its bound, and the
-        search goes on to half the gap; False where the time ended it.
+        search goes on to half the gap. False where that does not help or the time ended it.
         """
         least, cheapest = math.inf, self.best
         for _ in range(_MOST_PROOFS):
@@ -121,7 +132,7 @@ class Search:
             if least - self.lower <= gap * abs(least):
                 break
             value = self.evaluate(self.best)
-            self.gap *= 0.5
+            self.gap = max(0.5 * self.gap, _LEAST_SHARE * gap)
             if value is None:
                 break
             self.upper = value
