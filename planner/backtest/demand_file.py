@@ -95,8 +95,8 @@ def read_demand(path: Path) -> Demand:
     )
 
 
-def read_spot_availability(path: Path, hours: int) -> FloatArray:
-    """Share of each hour in which there is spot, repeated from the file to `hours`.
+def read_spot_availability(path: Path) -> FloatArray:
+    """Share of each hour in which there is spot, in the order of the hours.
 
     Raises ConfigError with every fault of the file, each under its line.
     """
@@ -111,7 +111,7 @@ def read_spot_availability(path: Path, hours: int) -> FloatArray:
         what = f"{len(missing)} hours are missing between the first and the last"
         table.faults.append(Problem(str(path), what, "state every hour of the span"))
     refuse(table, path)
-    return np.resize(share[np.argsort(at)], hours)
+    return share[np.argsort(at)]
 
 
 def read_table(path: Path, required: Sequence[str], remedy: str) -> Table:

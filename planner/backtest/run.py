@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from planner.backtest.demand import Demand
     from planner.backtest.rivals import Rule
     from planner.forecast.inputs import History, Terms
+
+
+_ROUNDING = 1e-9  # so that 0.29 of 100 hours are 29
 
 
 class Adviser(Protocol):
@@ -62,7 +66,7 @@ def backtest(demand: Demand, terms: Terms, train_share: float, adviser: Adviser)
 
     Raises ConfigError where one of the two parts has no recorded hour.
     """
-    test = _Test(demand, terms, int(demand.hours * train_share))
+    test = _Test(demand, terms, math.floor(demand.hours * train_share + _ROUNDING))
     _refuse_empty(test)
     advised: list[tuple[int, Advice]] = []
     policies = [_policy(LOADFACTOR, _advised(test, adviser, advised), test)]
