@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.numbers import counted, percent, plain_amount
+from reports.numbers import counted, percent, plain_amount, share
 from reports.terminal import table_text
 
 _NUMBERS = ("USD", "over foresight", "reserved", "on demand", "spot")
@@ -24,8 +24,8 @@ def backtest_text(document: dict[str, Any]) -> str:
     interval = document["interval"]
     if interval and interval["hours"]:
         lines.append(
-            f"demand lay in the planned {percent(interval['share'])} range in "
-            f"{percent(interval['covered_share'])} of {counted(interval['hours'], 'hour')}"
+            f"demand lay in the planned {share(interval['share'])} range in "
+            f"{share(interval['covered_share'])} of {counted(interval['hours'], 'hour')}"
         )
     plan = next(one for one in policies if "decisions" in one)
     lines.append(_losses(plan))
@@ -71,7 +71,7 @@ def _bought(gpus: int) -> str:
 
 def _losses(plan: dict[str, Any]) -> str:
     cases = [
-        f"{percent(case['lost_share'])} if {percent(case['failing_share'])} of them fail"
+        f"{percent(case['lost_share'])} if {share(case['failing_share'])} of them fail"
         for case in plan["if_on_demand_fails"]
     ]
     return f"demand lost to on-demand requests that find no GPU: {', '.join(cases)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 NO_READING = frozenset({"", "n/a", "na", "nan", "null", "none"})
 _MOST_SHOWN = 20  # rows of one kind of fault
 _MOST_HOURS = 200_000  # 22 years; beyond it an hour is mistyped
+_MOST_READINGS = 100_000_000  # hours x classes that are held at once
 _TOO_MUCH = 1e9  # GPUs
 _ROUNDING = 1e-9  # relative, by which the deferrable part may exceed the whole
 _FORM = "state the columns hour,class,gpus,deferrable_gpus"
@@ -58,41 +60,41 @@ def read_demand(path: Path) -> Demand:
     """
     table = read_table(path, ("hour", "class", "gpus"), _FORM)
     hours, start = hours_of(table)
+    names = table.cells["class"].str.strip()
+    table.fault((names == "").to_numpy(), "no class", ("class",), "name the class of the row")
+    gpus, deferrable, notes = _readings(table)
+    _fault_repeats(table, pd.DataFrame({"hour": hours, "class": names}))
+    _fault_span(table, hours)
+    refuse(table, path)
+    classes, columns = np.unique(names.to_numpy(dtype=object).astype(str), return_inverse=True)
+    rows = (hours - hours.min()).astype(int)
+    shape = int(rows.max()) + 1, len(classes)
+    if shape[0] * shape[1] > _MOST_READINGS:
+        what = f"{shape[1]} classes in {shape[0]} hours"
+        table.faults.append(Problem(str(path), what, "sum classes that are alike"))
+        refuse(table, path)
+    grids = np.full((2, *shape), np.nan)
+    grids[:, rows, columns] = gpus, deferrable
+    demand = Demand(grids[0], grids[1], tuple(str(name) for name in classes), start)
+    return dataclasses.replace(demand, notes=(*notes, *gap_notes(demand)))
+
+
+def _readings(table: Table) -> tuple[FloatArray, FloatArray, list[str]]:
+    """GPUs, the deferrable part of them, and notes on what was not said; faults are noted."""
     gpus = numbers_of(table, "gpus", _TOO_MUCH)
     notes = []
     if "deferrable_gpus" in table.cells:
         deferrable = numbers_of(table, "deferrable_gpus", _TOO_MUCH)
+        over = (gpus >= 0) & (deferrable > gpus * (1 + _ROUNDING))
+        table.fault(over, "more may wait than there is", ("gpus", "deferrable_gpus"))
+        unsaid = np.isnan(deferrable) & np.isfinite(gpus)
+        if unsaid.any():
+            notes.append(f"{int(unsaid.sum())} rows state no deferrable_gpus: taken as firm")
+            deferrable = np.where(unsaid, 0.0, deferrable)
     else:
         deferrable = np.zeros(len(gpus))
         notes.append("there is no column deferrable_gpus: all demand is taken as firm")
-    over = deferrable > gpus * (1 + _ROUNDING)
-    table.fault(over, "more may wait than there is", ("gpus", "deferrable_gpus"))
-    names = table.cells["class"].str.strip()
-    table.fault((names == "").to_numpy(), "no class", ("class",), "name the class of the row")
-    _fault_repeats(table, pd.DataFrame({"hour": hours, "class": names}))
-    _fault_span(table, hours)
-    refuse(table, path)
-    unsaid = np.isnan(deferrable) & np.isfinite(gpus)
-    if unsaid.any():
-        notes.append(f"{int(unsaid.sum())} rows state no deferrable_gpus: taken as firm")
-        deferrable = np.where(unsaid, 0.0, deferrable)
-    deferrable = np.where(np.isnan(gpus), np.nan, np.minimum(deferrable, gpus))
-    classes, columns = np.unique(names.to_numpy(dtype=object).astype(str), return_inverse=True)
-    rows = (hours - hours.min()).astype(int)
-    shape = int(rows.max()) + 1, len(classes)
-    grids = []
-    for values in (gpus, deferrable):
-        grid = np.full(shape, np.nan)
-        grid[rows, columns] = values
-        grids.append(grid)
-    demand = Demand(grids[0], grids[1], tuple(str(name) for name in classes), start)
-    return Demand(
-        demand.gpus,
-        demand.deferrable,
-        demand.classes,
-        demand.start,
-        notes=(*notes, *gap_notes(demand)),
-    )
+    return gpus, np.where(np.isnan(gpus), np.nan, np.minimum(deferrable, gpus)), notes
 
 
 def read_spot_availability(path: Path) -> FloatArray:
@@ -159,9 +161,8 @@ def hours_of(table: Table) -> tuple[FloatArray, datetime | int]:
     whole = text.str.fullmatch(r"[+-]?\d{1,9}").to_numpy(dtype=bool)
     if 2 * whole.sum() >= len(text):
         table.fault(~whole, "no whole number, as most rows have", ("hour",))
-        hours = np.where(whole, pd.to_numeric(text.where(whole, "0")), 0).astype(float)
-        first = int(hours[whole].min())
-        return np.where(whole, hours, first), first
+        hours = pd.to_numeric(text.where(whole, "nan"), errors="coerce").to_numpy(dtype=float)
+        return hours, int(hours[whole].min())
     times = pd.to_datetime(text, utc=True, errors="coerce", format="ISO8601")
     wrong = times.isna().to_numpy()
     remedy = "write a whole number or a UTC time such as 2026-11-30T07:00:00Z"
@@ -169,10 +170,10 @@ def hours_of(table: Table) -> tuple[FloatArray, datetime | int]:
     odd = ~wrong & (times != times.dt.floor("h")).to_numpy()
     table.fault(odd, "not on the hour", ("hour",), remedy)
     if wrong.all():
-        return np.zeros(len(text)), 0
+        return np.full(len(text), np.nan), 0
     start = times.min().floor("h")
     since = (times.dt.floor("h") - start) / pd.Timedelta(hours=1)
-    hours = np.asarray(since.fillna(0.0), dtype=np.float64)
+    hours = np.where(odd, np.nan, since.to_numpy(dtype=float))
     return hours, start.to_pydatetime()
 
 
@@ -188,15 +189,16 @@ def numbers_of(table: Table, name: str, high: float) -> FloatArray:
 
 
 def _fault_repeats(table: Table, keys: pd.DataFrame) -> None:
-    if not table.faults:  # a row that cannot be read is no repeat
-        repeats = keys.duplicated().to_numpy()
-        table.fault(repeats, "repeats an earlier row", tuple(keys.columns), "keep one of them")
+    repeats = (keys.duplicated() & keys["hour"].notna()).to_numpy()
+    table.fault(repeats, "repeats an earlier row", tuple(keys.columns), "keep one of them")
 
 
 def _fault_span(table: Table, hours: FloatArray) -> None:
-    span = float(hours.max() - hours.min()) + 1
-    if not table.faults and span > _MOST_HOURS:
+    if not np.isfinite(hours).any():
+        return
+    span = float(np.nanmax(hours) - np.nanmin(hours)) + 1
+    if span > _MOST_HOURS:
         what = f"the first and the last hour lie {span:.0f} hours apart"
         table.faults.append(
-            Problem(f"line {table.line(int(np.argmax(hours)))}", what, "mend the hour")
+            Problem(f"line {table.line(int(np.nanargmax(hours)))}", what, "mend the hour")
         )

@@ -47,9 +47,12 @@ def _day(text: str) -> date:
 
 
 def _part(text: str) -> float:
-    share = float(text)
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
     if not 0 < share < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} does not lie between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number between 0 and 1")
     return share
 
 
