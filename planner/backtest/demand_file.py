@@ -89,7 +89,7 @@ def _readings(table: Table) -> tuple[FloatArray, FloatArray, list[str]]:
         table.fault(over, "more may wait than there is", ("gpus", "deferrable_gpus"))
         unsaid = np.isnan(deferrable) & np.isfinite(gpus)
         if unsaid.any():
-            notes.append(f"{int(unsaid.sum())} rows state no deferrable_gpus: taken as firm")
+            notes.append(f"rows without deferrable_gpus, {int(unsaid.sum())}: taken as firm")
             deferrable = np.where(unsaid, 0.0, deferrable)
     else:
         deferrable = np.zeros(len(gpus))
