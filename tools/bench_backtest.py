@@ -10,6 +10,7 @@ hours lay in its 80% range. `--series` prints each series too.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from dataclasses import dataclass
@@ -81,10 +82,11 @@ def run(options: argparse.Namespace) -> list[Case]:
         for share in SHARES:
             for label, terms in PRICES.items():
                 for cut in options.cuts:
-                    asked = Terms(
-                        terms.on_demand, terms.reserved, terms.spot, terms.spot_throughput,
-                        terms.term_hours, options.gpus_per_instance, options.replan_weeks * 168,
-                    )  # fmt: skip
+                    asked = dataclasses.replace(
+                        terms,
+                        gpus_per_instance=options.gpus_per_instance,
+                        replan_hours=options.replan_weeks * 168,
+                    )
                     found = backtest(demand_of(gpus, share), asked, cut, advise)
                     if found.named(FORESIGHT).costs.usd > 0:
                         title = f"{name}, {share:.0%} may wait, cut {cut:g}"

@@ -27,8 +27,11 @@ from planner.backtest.simulate import costs
 from planner.forecast.inputs import Advice, Held
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.backtest.demand import Demand
     from planner.backtest.rivals import Rule
+    from planner.backtest.simulate import Load
     from planner.forecast.inputs import History, Terms
 
 
@@ -45,11 +48,12 @@ class Adviser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """The window under test, hours of the file."""
+    """The hours of the file from `start` on, and what ran in those that were recorded."""
 
     demand: Demand
     terms: Terms
     start: int
+    window: Load
 
     @property
     def stop(self) -> int:
@@ -66,12 +70,14 @@ def backtest(demand: Demand, terms: Terms, train_share: float, adviser: Adviser)
 
     Raises ConfigError where one of the two parts has no recorded hour.
     """
-    test = _Test(demand, terms, math.floor(demand.hours * train_share + _ROUNDING))
-    _refuse_empty(test)
+    start = math.floor(demand.hours * train_share + _ROUNDING)
+    _refuse_empty(demand, start)
+    test = _Test(demand, terms, start, load(demand, start, demand.hours))
     advised: list[tuple[int, Advice]] = []
     policies = [_policy(LOADFACTOR, _advised(test, adviser, advised), test)]
-    policies += [_policy(name, _ruled(test, rule), test) for name, rule in RULES.items()]
-    level = best_level(load(demand, test.start, test.stop), terms)
+    pasts = {hour: load(demand, 0, hour) for hour in test.steps}
+    policies += [_policy(name, _ruled(test, rule, pasts), test) for name, rule in RULES.items()]
+    level = best_level(test.window, terms)
     forever = (Decision(test.start, level, ""),)
     constant = dataclasses.replace(terms, term_hours=test.stop - test.start)
     foresight = _policy(FORESIGHT, forever, dataclasses.replace(test, terms=constant))
@@ -85,11 +91,11 @@ def backtest(demand: Demand, terms: Terms, train_share: float, adviser: Adviser)
     )
 
 
-def _refuse_empty(test: _Test) -> None:
-    recorded = test.demand.recorded
+def _refuse_empty(demand: Demand, start: int) -> None:
+    recorded = demand.recorded
     faults = [
         Problem(f"the {name} part", "has no hour with a reading", "give a longer history")
-        for name, hours in (("training", recorded[: test.start]), ("test", recorded[test.start :]))
+        for name, hours in (("training", recorded[:start]), ("test", recorded[start:]))
         if not hours.any()
     ]
     if faults:
@@ -111,13 +117,12 @@ def _advised(
     return tuple(decisions)
 
 
-def _ruled(test: _Test, rule: Rule) -> tuple[Decision, ...]:
-    """The purchases of a rule."""
+def _ruled(test: _Test, rule: Rule, pasts: Mapping[int, Load]) -> tuple[Decision, ...]:
+    """The purchases of a rule; `pasts` holds what is known at each step."""
     decisions: list[Decision] = []
-    training = load(test.demand, 0, test.start)
-    for hour in test.steps:
+    for hour, past in pasts.items():
         held = dataclasses.replace(test.terms, held=_held(decisions, test.terms)).held_in(hour)
-        step = Step(training, load(test.demand, 0, hour), held, test.terms)
+        step = Step(pasts[test.start], past, held, test.terms)
         decisions.append(Decision(hour, rule(step), ""))
     return tuple(decisions)
 
@@ -131,7 +136,7 @@ def _held(decisions: list[Decision] | tuple[Decision, ...], terms: Terms) -> tup
 def _policy(name: str, decisions: tuple[Decision, ...], test: _Test) -> PolicyResult:
     """What a series of purchases costs over the recorded hours of the test window."""
     levels = levels_of(_held(decisions, test.terms), test.start, test.stop)
-    window = load(test.demand, test.start, test.stop)
+    window = test.window
     recorded = test.demand.recorded[test.start :]
     return PolicyResult(
         policy=name,
@@ -146,7 +151,7 @@ def _coverage(test: _Test, advised: list[tuple[int, Advice]]) -> Coverage | None
     """How often the recorded demand lay inside the intervals of the advice."""
     actual = np.full(test.stop - test.start, np.nan)
     recorded = test.demand.recorded[test.start :]
-    actual[recorded] = load(test.demand, test.start, test.stop).total
+    actual[recorded] = test.window.total
     given = [(hour - test.start, one.interval) for hour, one in advised if one.interval]
     if not given:
         return None
