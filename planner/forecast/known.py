@@ -69,13 +69,15 @@ def known_of(history: History) -> Known:
     recorded = np.isfinite(history.firm + history.deferrable)
     firm, deferrable = _filled(history.firm, recorded), _filled(history.deferrable, recorded)
     hours = history.hours
-    is_known = recorded.any(axis=1) if recorded.shape[1] else np.zeros(hours, dtype=bool)
+    is_known = np.asarray(recorded.sum(axis=1) > 0)
     places = np.flatnonzero(is_known)
     tail = _unfinished(firm.sum(axis=1)[places] + deferrable.sum(axis=1)[places])
     kept = places[: len(places) - tail]
     total = (firm + deferrable).sum(axis=1)[kept]
     warnings = [
-        *_gaps(kept, hours, tail, int((is_known[:, None] & ~recorded).any(axis=1).sum())),
+        *_gaps(
+            kept, hours, tail, int((is_known & (recorded.sum(axis=1) < recorded.shape[1])).sum())
+        ),
         *_doubts(total, hours),
         *_capacity(history),
     ]

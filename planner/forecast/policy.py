@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner.forecast.inputs import Advice
 from planner.forecast.known import FEWEST_HOURS, known_of
+from planner.forecast.scenarios import quick_interval
 from planner.forecast.worth import best_instances, price_per_useful_hour, worth_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def advise(history: History, terms: Terms) -> Advice:
         gpus=instances * terms.gpus_per_instance,
         reason=_reason(worth, instances, held),
         warnings=known.warnings,
+        interval=quick_interval(history, min(terms.term_hours, known.span)),
     )
 
 

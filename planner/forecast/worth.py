@@ -177,4 +177,5 @@ def _spread_out(gpus: FloatArray, delay: int) -> FloatArray:
     """The mean of each hour and the `delay` before it."""
     sums = np.cumsum(np.concatenate([[0.0], gpus]))
     start = np.maximum(np.arange(len(gpus)) - delay, 0)
-    return (sums[1:] - sums[start]) / (np.arange(1, len(gpus) + 1) - start)
+    hours = np.arange(1, len(gpus) + 1) - start
+    return np.asarray((sums[1:] - sums[start]) / hours)
