@@ -27,6 +27,7 @@ _LEAST_PROFILE = 0.05
 _WEEK_DAYS = 7
 _WEEKS_TO_TRUST = 2.0  # a weekly profile seen for so many weeks is half believed
 _WEEKLY_GAIN = 0.1  # share of the error that a weekly profile must take off unseen days
+_LEAST_SWING = 0.05  # standard deviation of the weekdays, share of the mean
 _SPIKE_TIMES, _SPIKE_SHARE = 3.0, 0.005  # so few hours, so far above the rest, are a spike
 
 
@@ -39,6 +40,7 @@ class Days:
         profile: 7 x 24 x classes, mean 1; row 0 is the first day after the step.
         rest: days x 24 x classes, what multiplies level and profile to the GPUs of the hour.
         mean: GPUs, classes, over all days.
+        weekly: whether the weekday tells something, classes.
         started: first day with demand, classes; the number of days where there was none.
         warnings: one sentence each.
     """
@@ -47,6 +49,7 @@ class Days:
     profile: FloatArray
     rest: FloatArray
     mean: FloatArray
+    weekly: BoolArray
     started: Places
     warnings: tuple[str, ...]
 
@@ -67,7 +70,7 @@ def days_of(history: History) -> Days:
     count = len(gpus) // DAY
     days = gpus[len(gpus) - count * DAY :].reshape(count, DAY, -1)
     mean = days.mean(axis=(0, 1))
-    profile = _profile(days, mean)
+    profile, weekly = _profile(days, mean)
     place = np.arange(-count, 0) % _WEEK_DAYS
     of_day = profile[place]
     least = np.where(mean > 0, LEAST_LEVEL * mean, 1.0)
@@ -78,6 +81,7 @@ def days_of(history: History) -> Days:
         profile=profile,
         rest=days / (plain[:, None, :] * of_day),
         mean=mean,
+        weekly=weekly,
         started=np.where(busy.any(axis=0), busy.argmax(axis=0), count),
         warnings=tuple(warnings),
     )
@@ -128,27 +132,40 @@ def _uncensored(gpus: FloatArray, full: BoolArray) -> FloatArray:
     return found
 
 
-def _profile(days: FloatArray, mean: FloatArray) -> FloatArray:
-    """7 x 24 x classes, mean 1: of the hour of the day, and of the week where that is of use."""
+def _profile(days: FloatArray, mean: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """7 x 24 x classes, mean 1: of the hour of the day, and of the week where that is of use.
+
+    It is of use where the first half of the days tells the second half better with it.
+    """
     safe = np.where(mean > 0, mean, 1.0)
     shape = days / safe
     daily = _normal(shape.mean(axis=0)[None].repeat(_WEEK_DAYS, axis=0))
     weeks = len(days) / _WEEK_DAYS
     if weeks < 2:
-        return daily
+        return daily, np.zeros(len(mean), dtype=bool)
     half = len(days) // 2 // _WEEK_DAYS * _WEEK_DAYS
-    early, late = shape[:half], shape[half:]
+    early, late = _level(shape[:half]), _level(shape[half:])
     place = np.arange(len(days)) - len(days)
-    flat = _normal(early.mean(axis=0)[None].repeat(_WEEK_DAYS, axis=0)) if half else daily
-    seen = _by_weekday(early, place[:half] % _WEEK_DAYS) if half else daily
-    weekly = _by_weekday(shape, place % _WEEK_DAYS)
+    flat = _normal(early.mean(axis=0)[None].repeat(_WEEK_DAYS, axis=0))
+    seen = _by_weekday(early, place[:half] % _WEEK_DAYS)
+    weekly = _by_weekday(_level(shape), place % _WEEK_DAYS)
     errors = [
         np.abs(late - late.mean(axis=0).mean(axis=0) * one[place[half:] % _WEEK_DAYS]).sum((0, 1))
         for one in (flat, seen)
     ]
-    is_weekly = errors[1] < (1 - _WEEKLY_GAIN) * errors[0]
+    swing = weekly.mean(axis=1).std(axis=0)
+    is_weekly = (errors[1] < (1 - _WEEKLY_GAIN) * errors[0]) & (swing > _LEAST_SWING)
     trust = weeks / (weeks + _WEEKS_TO_TRUST)
-    return np.where(is_weekly, trust * weekly + (1 - trust) * daily, daily)
+    return np.where(is_weekly, trust * weekly + (1 - trust) * daily, daily), is_weekly
+
+
+def _level(shape: FloatArray) -> FloatArray:
+    """Days without their straight trend, so that a steady rise or fall is no weekly pattern."""
+    daily = shape.mean(axis=1)
+    time = np.arange(len(daily)) - (len(daily) - 1) / 2
+    slope = (time @ (daily - daily.mean(axis=0))) / max(float(time @ time), 1.0)
+    trend = daily.mean(axis=0) + time[:, None] * slope
+    return shape / np.maximum(trend, _LEAST_PROFILE)[:, None, :]
 
 
 def _by_weekday(shape: FloatArray, place: Places) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +87,21 @@ def known_of(history: History) -> Known:
         age=(hours - 1.0 - kept).astype(np.float64),
         span=hours - int(kept[0]) if len(kept) else 0,
         warnings=tuple(warnings),
+    )
+
+
+def together(history: History) -> History:
+    """The history as one class, with the readings of all classes summed."""
+    total = history.firm + history.deferrable
+    recorded = np.isfinite(total)
+    summed = _filled(total, recorded).sum(axis=1)
+    summed[recorded.sum(axis=1) == 0] = np.nan
+    return replace(
+        history,
+        firm=summed[:, None],
+        deferrable=np.zeros((len(summed), 1)),
+        classes=("all",),
+        at_capacity=None,
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.forecast.days import days_of
 from planner.forecast.inputs import Interval
-from planner.forecast.known import DAY, known_of
+from planner.forecast.known import DAY, known_of, together
 from planner.forecast.models import LEADS, choose
 
 if TYPE_CHECKING:
@@ -122,15 +122,7 @@ def quick_interval(history: History, hours: int, share: float = 0.8) -> Interval
     """The range of the total demand to come from models that need no fitting; None: too short."""
     if history.hours < 2 * DAY or hours < 1:
         return None
-    total = np.where(
-        np.isfinite(history.firm + history.deferrable), history.firm + history.deferrable, 0.0
-    ).sum(axis=1)
-    missing = ~np.isfinite(history.firm + history.deferrable).any(axis=1)
-    total[missing] = np.nan
-    alone = type(history)(
-        firm=total[:, None], deferrable=np.zeros((len(total), 1)), classes=("all",)
-    )
-    found = _forecast(alone, hours, 100, 0, events=(), with_fits=False)
+    found = _forecast(together(history), hours, 100, 0, events=(), with_fits=False)
     return found.interval(share)
 
 
@@ -250,7 +242,9 @@ def _drift(draw: _Draw) -> FloatArray:
         mixed = np.array([common])
     else:
         mixed = np.sqrt(_COMMON_DRIFT) * common + np.sqrt(1 - _COMMON_DRIFT) * own
-    return np.asarray(size * (np.arange(1, draw.ahead + 1) ** _DRIFT_GROWTH)[:, None] * mixed[None, :])
+    return np.asarray(
+        size * (np.arange(1, draw.ahead + 1) ** _DRIFT_GROWTH)[:, None] * mixed[None, :]
+    )
 
 
 def _happen(

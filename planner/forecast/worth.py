@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.forecast.known import DAY, known_of
+from planner.forecast.days import days_of
+from planner.forecast.known import DAY, FEWEST_HOURS, WEEK, together
 
 if TYPE_CHECKING:
     from planner.forecast.inputs import FloatArray, History, Terms
@@ -76,12 +77,13 @@ def worth_of(history: History, known: Known, terms: Terms) -> Worth:
     if later >= terms.on_demand:
         # It runs in the reserved GPUs that fall idle while it may wait.
         deferrable = _spread_out(deferrable, terms.max_delay_hours)
+    weekly, levels = _week(history, known)
     return Worth(
         firm=known.firm,
         total=known.firm + deferrable,
-        weights=_memories(known.age),
+        weights=_memories(known.age // WEEK * WEEK if weekly else known.age),
         later=later,
-        doubt=1 - math.exp(-_CAUTION * fall(known)),
+        doubt=1 - math.exp(-_CAUTION * fall(levels)),
         hope=_hope(terms),
         terms=terms,
     )
@@ -112,13 +114,25 @@ def price_of_waiting(history: History, terms: Terms) -> float:
     return share * terms.spot_useful + (1 - share) * terms.on_demand
 
 
-def fall(known: Known) -> float:
+def _week(history: History, known: Known) -> tuple[bool, FloatArray]:
+    """Whether demand follows the week, and the level of each day, the week taken out if so.
+
+    A week that comes back is no fall, and its weekend no level: memories then keep whole weeks.
+    """
+    if len(known.firm) >= FEWEST_HOURS and history.hours >= 2 * WEEK:
+        days = days_of(together(history))
+        if days.weekly[0]:
+            return True, np.exp(days.level[:, 0])
+    return False, known.daily()
+
+
+def fall(days: FloatArray) -> float:
     """How far demand has fallen within a week: root mean square of the logarithm, 0 for never.
 
-    Days stand for levels. Rises count as 0: what rises can be bought later, what was bought
-    cannot be given back. A short history is mixed with a small fall, as it shows few of its own.
+    `days` are GPUs by day, NaN without a reading. Rises count as 0: what rises can be bought
+    later, what was bought cannot be given back. A short history is mixed with a small fall, as it
+    shows few of its own.
     """
-    days = known.daily()
     if not np.isfinite(days).any() or np.nanmean(days) <= 0:
         return _PRIOR_FALL
     level = np.log(np.maximum(days, _LEAST_LEVEL * float(np.nanmean(days))))
@@ -147,11 +161,6 @@ def best_instances(worth: Worth, held: float) -> int:
         else:
             high = middle
     return low
-
-
-def history_worth(history: History, terms: Terms) -> Worth:
-    """What reserved GPUs would have saved, from a history as it comes."""
-    return worth_of(history, known_of(history), terms)
 
 
 def _hope(terms: Terms) -> float:
