@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # around it. Half-lives are days; None forgets nothing.
 _RECENT: tuple[float, ...] = (1.0, 7.0)
 _VIEWS: tuple[float | None, ...] = (1.0, 3.0, None)
+_LONG = 84.0  # days; what the hope of a return rests on: demand of a year ago says little
 _CAUTION = 6.0  # how fast trust in the recent level goes as demand is seen to fall
 _MARGIN = 0.06  # worth asked for above the price where the recent level is not trusted at all
 _FALL_LAGS = 7  # days
@@ -40,10 +41,10 @@ class Worth:
     Attributes:
         firm: GPUs that must run in their hour.
         total: GPUs of both kinds.
-        weights: memories x hours, each summing to 1; the first is the recent one.
+        weights: memories x hours, each summing to 1; recent first, long last.
         later: USD that a deferrable GPU-hour costs where no reserved GPU is free.
         doubt: share, 0 to 1, by which the recent memory is distrusted.
-        hope: share, 0 to 1, of the whole history against the worst of the views.
+        hope: share, 0 to 1, of the long memory against the worst view.
         terms: prices and rules.
     """
 
@@ -61,8 +62,8 @@ class Worth:
         used = np.clip(self.firm - gpus, 0.0, size) * (self.terms.on_demand - self.later)
         used = (used + np.clip(self.total - gpus, 0.0, size) * self.later) / size
         views = self.weights @ used
-        recent, whole, worst = float(views[0]), float(views[-1]), float(views.min())
-        doubtful = (1 - self.hope) * worst + self.hope * whole
+        recent, long, worst = float(views[0]), float(views[-1]), float(views[:-1].min())
+        doubtful = (1 - self.hope) * worst + self.hope * long
         return (1 - self.doubt) * recent + self.doubt * doubtful
 
     def asked(self) -> float:
@@ -84,7 +85,7 @@ def worth_of(history: History, known: Known, terms: Terms) -> Worth:
         weights=_memories(known.age // WEEK * WEEK if weekly else known.age),
         later=later,
         doubt=1 - math.exp(-_CAUTION * fall(levels)),
-        hope=_hope(terms),
+        hope=0.0 if has_ended(known) else _hope(terms),
         terms=terms,
     )
 
@@ -147,6 +148,15 @@ def fall(days: FloatArray) -> float:
     return math.sqrt(squares / (count + _PRIOR_DAYS))
 
 
+def has_ended(known: Known) -> bool:
+    """Whether demand is away for a week or more, and twice as long as it ever was before."""
+    busy = known.age[known.total > 0]
+    if not len(busy) or busy[-1] < WEEK:
+        return False
+    longest = float((busy[:-1] - busy[1:]).max()) if len(busy) > 1 else 0.0
+    return bool(busy[-1] > 2 * longest)
+
+
 def best_instances(worth: Worth, held: float) -> int:
     """Instances that each are worth their price on top of `held` GPUs.
 
@@ -171,7 +181,7 @@ def _hope(terms: Terms) -> float:
 
 def _memories(age: FloatArray) -> FloatArray:
     recent = np.mean([_memory(age, days) for days in _RECENT], axis=0)
-    return np.vstack([recent, *(_memory(age, days) for days in _VIEWS)])
+    return np.vstack([recent, *(_memory(age, days) for days in (*_VIEWS, _LONG))])
 
 
 def _memory(age: FloatArray, half_life_days: float | None) -> FloatArray:
