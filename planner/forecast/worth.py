@@ -79,10 +79,11 @@ def worth_of(history: History, known: Known, terms: Terms) -> Worth:
         # It runs in the reserved GPUs that fall idle while it may wait.
         deferrable = _spread_out(deferrable, terms.max_delay_hours)
     weekly, levels = _week(history, known)
+    whole = WEEK if weekly else DAY  # so that no memory holds more nights than days
     return Worth(
         firm=known.firm,
         total=known.firm + deferrable,
-        weights=_memories(known.age // WEEK * WEEK if weekly else known.age),
+        weights=_memories(known.age // whole * whole),
         later=later,
         doubt=1 - math.exp(-_CAUTION * fall(levels)),
         hope=0.0 if has_ended(known) else _hope(terms),
