@@ -176,6 +176,15 @@ def gap(value: float) -> str:
     return f"{percent.quantize(Decimal('0.001'), rounding='ROUND_CEILING')}%"
 
 
+def percent(value: float | None) -> str:
+    """A share as a percentage with two decimals; `-` where there is none.
+
+    >>> percent(0.02104), percent(-0.005), percent(None)
+    ('2.10%', '-0.50%', '-')
+    """
+    return "-" if value is None else f"{value:.2%}"
+
+
 def moment(value: datetime | str | None) -> str:
     """A moment or its ISO text, to the minute in UTC; a day where it is midnight.
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # The contract's commands of this version, written out.
 COMMANDS = (
-    "demo", "init", "load", "totals", "check", "idle", "plan", "report", "solve", "prices",
-    "commitments", "nightly",
+    "demo", "init", "load", "totals", "check", "idle", "plan", "report", "solve",
+    "backtest", "prices", "commitments", "nightly",
 )  # fmt: skip
 COMMON = ("--config", "--store", "--date", "--json", "--quiet", "--verbose", "--help")
 ROW = {

@@ -150,6 +150,24 @@ def solve(options: argparse.Namespace) -> Answer:
     return Answer("\n".join(lines), document, codes.get(result.status, FAILED))
 
 
+def backtest(options: argparse.Namespace) -> Answer:
+    """What this planner and its rivals would have cost on unseen weeks."""
+    from planner.backtest.files import Files, Rules, backtest_files
+    from planner.forecast.policy import advise
+    from reports.backtest import backtest_text
+
+    result = backtest_files(
+        Files(options.demand, options.prices, options.spot_availability),
+        Rules(options.train_share, options.replan_weeks, options.max_delay_hours),
+        advise,
+    )
+    for warning in result.warnings:
+        log.warning("warning: %s", warning)
+    document = result.as_json()
+    code = WITH_WARNINGS if result.warnings else DONE
+    return Answer(backtest_text(document), document, code)
+
+
 def _why_lines(why: object) -> list[str]:
     """The explanation of a plan, one line each."""
     if not isinstance(why, dict):
@@ -185,6 +203,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], Answer]] = {
     "plan": plan,
     "report": report,
     "solve": solve,
+    "backtest": backtest,
     "prices": prices,
     "commitments": commitments,
     "nightly": nightly_command,

@@ -46,6 +46,34 @@ def _day(text: str) -> date:
     return day
 
 
+def _part(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number between 0 and 1")
+    return share
+
+
+def _whole(text: str, low: int, high: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} does not lie in {low} to {high}")
+    return number
+
+
+def _weeks(text: str) -> int:
+    return _whole(text, 1, 520)
+
+
+def _delay(text: str) -> int:
+    return _whole(text, 0, 87_600)
+
+
 def _columns(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -127,6 +155,9 @@ def build_parser() -> argparse.ArgumentParser:
     report = add("report", "render a past plan again without solving")
     report.add_argument("folder", type=Path, metavar="DIR")
     _add_solve(add("solve", "the optimiser alone, on a problem file"))
+    _add_backtest(
+        add("backtest", "what this planner and its rivals would have cost on unseen weeks")
+    )
     add("prices", "the price book after its checks, with what was rejected and why")
     add("commitments", "what is owned: committed, used, unused, and when it ends")
     _add_out(add("nightly", "load the sources, check, idle, plan and report, as named steps"))
@@ -169,6 +200,34 @@ def _add_solve(solve: argparse.ArgumentParser) -> None:
         "within gap and tolerance together (default 0.001)",
     )
     solve.add_argument("--solver", choices=["highs", "cbc"], default="highs", help="default highs")
+
+
+def _add_backtest(backtest: argparse.ArgumentParser) -> None:
+    backtest.add_argument(
+        "demand", type=Path, metavar="DEMAND.csv",
+        help="hour,class,gpus,deferrable_gpus; hour is a whole number or a UTC time",
+    )  # fmt: skip
+    backtest.add_argument(
+        "--prices", type=Path, metavar="PRICES.toml", required=True,
+        help="on_demand, reserved, spot, spot_throughput (USD per GPU-hour), term_hours, "
+        "gpus_per_instance",
+    )  # fmt: skip
+    backtest.add_argument(
+        "--train-share", type=_part, default=0.5, metavar="SHARE",
+        help="share of the hours that are history, above 0 and below 1; default 0.5",
+    )  # fmt: skip
+    backtest.add_argument(
+        "--replan-weeks", type=_weeks, default=4, metavar="WEEKS",
+        help="weeks between two planning steps; default 4",
+    )  # fmt: skip
+    backtest.add_argument(
+        "--max-delay-hours", type=_delay, default=24, metavar="HOURS",
+        help="hours that deferrable work may wait; default 24",
+    )  # fmt: skip
+    backtest.add_argument(
+        "--spot-availability", type=Path, metavar="FILE.csv",
+        help="hour,available (share of the hour with spot), repeated to length; default always",
+    )  # fmt: skip
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
