@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 _FOREVER = float("inf")
-_WEIGHED = 20  # rejected lines whose first is priced exactly; of others a bound is told
+_WEIGHED = 8  # rejected lines whose first is priced exactly; of others a bound is told
 _WORTH = 1e-6  # USD a month; less is a solver's rounding
 
 
@@ -95,26 +95,22 @@ def explain(problem: Problem, found: Found, dispatch: pd.DataFrame) -> Explanati
     """The explanation of a plan that a search found; `dispatch` is its dispatch, or empty."""
     z = found.first.vector(found.plan)
     u = found.first.feed(z)
-    oracle = found.oracle
-    if not isinstance(oracle, DispatchOracle):
-        oracle = DispatchOracle(found.reduced, found.first)
-    evaluation = oracle.evaluate(u, _FOREVER)
+    evaluation = found.oracle.evaluate(u, _FOREVER)
     assert evaluation is not None
-    facts = _Facts(problem, found, z, _worth(found, oracle, evaluation), dispatch)
-    limits = facts.limits(oracle)
+    facts = _Facts(problem, found, z, _worth(found, evaluation), dispatch)
+    limits = facts.limits()
     return Explanation(
-        lines=facts.lines(oracle),
+        lines=facts.lines(),
         limits=limits,
-        rejected=facts.rejected(oracle),
+        rejected=facts.rejected(),
         shortages=shortages(problem, dispatch),
     )
 
 
-def _worth(found: Found, oracle: DispatchOracle, evaluation: Evaluation) -> Array:
+def _worth(found: Found, evaluation: Evaluation) -> Array:
     """Saving a month per unit more of each source, as the objective weighs scenarios."""
     risk: Risk = found.search.risk
-    weights = np.ones(1) if oracle.merged and not risk.weight else _tail(risk, evaluation.cost)
-    per_part = weights[oracle.scenario_of]
+    per_part = _tail(risk, evaluation.cost)[found.oracle.scenario_of]
     saved: Array = -(per_part @ evaluation.slope)
     return saved * _per_month(found)
 
@@ -151,10 +147,10 @@ class _Facts:
         self._used = used.groupby("offer", sort=True)["gpus"].sum().to_dict()
         self._known = bool(len(dispatch))
 
-    def lines(self, oracle: DispatchOracle) -> tuple[Line, ...]:
+    def lines(self) -> tuple[Line, ...]:
         """Every bought line, in the order of the first stage."""
         first, found = self._found.first, []
-        here = self._total(oracle, self._z)
+        here = self._total(self._z)
         for number, one in enumerate(first.bought):
             if self._z[number] <= 0:
                 continue
@@ -169,23 +165,26 @@ class _Facts:
                     break_even_share=self._break_even(number, offer),
                     expected_share=None if offer is None else self._expected(offer),
                     binding=self._binding(number),
-                    one_fewer_usd_per_month=self._one_fewer(oracle, number) - here,
+                    one_fewer_usd_per_month=self._one_fewer(number) - here,
                     instead=self._instead(offer, unit),
                 )
             )
         return tuple(found)
 
-    def limits(self, oracle: DispatchOracle) -> tuple[Limit, ...]:
+    def limits(self) -> tuple[Limit, ...]:
         """Quotas and the budget with what one more unit would save, the dearest first."""
         pairs = sorted(self._found.reduced.quotas)
-        duals = oracle.quota_duals()
-        weights = _tail(self._found.search.risk, self._recourse(oracle))
-        weights = weights if len(weights) == len(duals) else np.ones(len(duals))
-        worth = -(weights @ duals) * _per_month(self._found)
-        found = [
-            Limit("quota", " ".join([*pair, *self._unit_of(pair)]), float(value) + 0.0)  # no -0.0
-            for pair, value in zip(pairs, worth.tolist(), strict=True)
-        ]
+        found = []
+        oracle = self._found.oracle
+        if isinstance(oracle, DispatchOracle):  # the closed form knows no quotas
+            duals = oracle.quota_duals()
+            weights = _tail(self._found.search.risk, self._recourse(oracle))
+            weights = weights if len(weights) == len(duals) else np.ones(len(duals))
+            worth = -(weights @ duals) * _per_month(self._found)
+            found += [
+                Limit("quota", " ".join([*pair, *self._unit_of(pair)]), float(value) + 0.0)  # -0.0
+                for pair, value in zip(pairs, worth.tolist(), strict=True)
+            ]
         if self._found.first.budget is not None:
             budget = self._found.search.master.reduced_costs()[1]
             found.append(Limit("upfront_budget", "", budget * _per_month(self._found) + 0.0))
@@ -196,10 +195,10 @@ class _Facts:
         units = {quota_name(quota): quota.unit for quota in self._problem.quotas}
         return [] if units[name] == "GPUs" else [units[name]]
 
-    def rejected(self, oracle: DispatchOracle) -> tuple[Rejected, ...]:
+    def rejected(self) -> tuple[Rejected, ...]:
         """Everything sold for the whole file and not bought."""
         first, found = self._found.first, []
-        here = self._total(oracle, self._z)
+        here = self._total(self._z)
         known = {one: number for number, one in enumerate(first.bought)}
         in_model = {(one.kind, one.offer, one.id) for one in known}
         for offer in self._problem.offers:
@@ -216,20 +215,20 @@ class _Facts:
             saves, exact = float(self._saves[number]), rank < _WEIGHED
             if exact or saves > costs:
                 # A slope is of the first GPU, and of all of an instance the most: weigh it.
-                saves = costs + here - self._total(oracle, self._z + self._unit(number))
+                saves = costs + here - self._total(self._z + self._unit(number))
                 exact = True
             reason = self._reason(number, (saves, costs), exact)
             found.append(Rejected(one.kind, one.offer, one.id, reason, saves, costs))
         return tuple(sorted(found, key=lambda r: (r.kind, r.offer, r.id)))
 
-    def _one_fewer(self, oracle: DispatchOracle, number: int) -> float:
+    def _one_fewer(self, number: int) -> float:
         fewer = self._z.copy()
         fewer[number] = max(0.0, fewer[number] - 1.0)
-        return self._total(oracle, fewer)
+        return self._total(fewer)
 
-    def _total(self, oracle: DispatchOracle, z: Array) -> float:
-        """USD a month of a plan with its best dispatch."""
-        found = oracle.evaluate(self._found.first.feed(z), _FOREVER)
+    def _total(self, z: Array) -> float:
+        """USD a month of a plan with its best dispatch, by the oracle that the search had."""
+        found = self._found.oracle.evaluate(self._found.first.feed(z), _FOREVER)
         assert found is not None
         cost = float(self._found.first.cost @ z) + self._found.search.risk.cost(found.cost)
         return cost * _per_month(self._found)
