@@ -50,7 +50,8 @@ from planner.problem_file import read
 from planner.solve import solve
 problem = read(Path(sys.argv[1]))
 was_read = time.perf_counter()
-result = solve(problem, gap=float(sys.argv[2]), time_limit=float(sys.argv[3]))
+how = {"gap": float(sys.argv[2]), "time_limit": float(sys.argv[3])}
+result = solve(problem, method="decomposition", **how)
 ended = time.perf_counter()
 usage = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"status": result.status, "objective": result.objective, "gap": result.gap,
