@@ -64,13 +64,16 @@ class PlanOption:
 
 @dataclass(frozen=True, slots=True)
 class PlanLimit:
-    """A quota or the upfront budget: what one `unit` more of it would save a month."""
+    """A quota or the upfront budget: what one `unit` more of it would save a month.
+
+    None where it would serve hours that nothing serves now: those have no price.
+    """
 
     kind: str
     cloud: str
     region: str
     unit: str
-    saves_per_month: Decimal
+    saves_per_month: Decimal | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST = 8  # purchases, the largest commitments first; each is a solve of its own
 MOST_SIZE = 500_000  # class-hours that these solves may come to, the first apart
 _SAME = 0.005  # USD an hour of a savings plan
+_LEAST_HOURS = 0.5  # GPU-hours a month
 MONTHS = 12.0
 Key = tuple[str, str, str]
 
@@ -45,9 +46,14 @@ def alternatives(plan: Solved, solve_stage: StageSolver) -> dict[Key, Alternativ
         if rival is None:
             break
         cost, now = rival.objective or 0.0, plan.result.objective or 0.0
+        # The penalty of a shortage is no money: it is told in hours.
+        unserved = rival.costs["shortage"] - plan.result.costs["shortage"]
         doubt = max(0.0, cost - (rival.bound or 0.0)) + max(0.0, now - (plan.result.bound or 0.0))
         words = _words(rival.plan, plan.result.plan)
-        found[key] = Alternative(words, (cost - now) / MONTHS, doubt / MONTHS)
+        hours = unserved / MONTHS / max(one.shortage_penalty for one in plan.problem.classes)
+        if hours > _LEAST_HOURS:
+            words += f", leave {hours:,.0f} GPU-hours a month unserved"
+        found[key] = Alternative(words, (cost - now - unserved) / MONTHS, doubt / MONTHS)
     return found
 
 

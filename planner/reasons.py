@@ -263,7 +263,13 @@ def _limits(plan: Solved) -> tuple[PlanLimit, ...]:
             found.append(PlanLimit(limit.kind, "", "", f"${_BUDGET_STEP:,.0f}", worth))
             continue
         found += _of_quota(limit, plan)
-    return tuple(sorted(found, key=lambda o: (-o.saves_per_month, o.kind, o.region, o.unit)))
+    return tuple(sorted(found, key=_worth))
+
+
+def _worth(one: PlanLimit) -> tuple[object, ...]:
+    """Limits that leave hours unserved first, then by dollars."""
+    saves = one.saves_per_month
+    return (saves is not None, 0 if saves is None else -saves, one.kind, one.region, one.unit)
 
 
 def _of_quota(limit: Limit, plan: Solved) -> list[PlanLimit]:
@@ -278,8 +284,15 @@ def _of_quota(limit: Limit, plan: Solved) -> list[PlanLimit]:
         for one in plan.problem.offers
         if (one.provider, one.region) == (cloud, region)
     }
+    short = any(f"{cloud} {region}" in one.limit for one in plan.short)
     return [
-        PlanLimit(limit.kind, cloud, region, f"{name}{use}", to_cents(limit.usd_per_month * size))
+        PlanLimit(
+            kind=limit.kind,
+            cloud=cloud,
+            region=region,
+            unit=f"{name}{use}",
+            saves_per_month=None if short else to_cents(limit.usd_per_month * size),
+        )
         for name, size in sorted(sizes.items())
     ]
 

@@ -80,7 +80,11 @@ def line_to_buy(one: PlanOption) -> str:
 def limit_sentences(reasons: Reasons | None) -> list[str]:
     """What more of each quota and of the upfront budget would save, dearest first."""
     limits = () if reasons is None else reasons.limits
-    worth = [_limit(one) for one in limits if numbers.rounded(one.saves_per_month) > 0]
+    worth = [
+        _limit(one)
+        for one in limits
+        if one.saves_per_month is None or numbers.rounded(one.saves_per_month) > 0
+    ]
     if worth:
         return worth
     quotas = any(one.kind == "quota" for one in limits)
@@ -96,10 +100,10 @@ def _limit(one: PlanLimit) -> str:
             f"Each further {one.unit} of upfront budget would save about {saves} a month, "
             "once it pays for a whole instance."
         )
-    return (
-        f"One more {one.unit} in {one.cloud} {one.region} within the quota "
-        f"would save {saves} a month."
-    )
+    more = f"One more {one.unit} in {one.cloud} {one.region} within the quota would"
+    if one.saves_per_month is None:
+        return f"{more} serve hours that nothing serves now."
+    return f"{more} save up to {saves} a month."
 
 
 def proof(solve: SolveFigures) -> str | None:

@@ -31,11 +31,11 @@ PLAN = bills.price("savings_plan_1y", 4.40)
 
 def night(
     fleet: pd.DataFrame, *prices: dict[str, Any], last: Plan | None = None,
-    owned: tuple[dict[str, Any], ...] = (), tolerance: float = 0.001,
+    owned: tuple[dict[str, Any], ...] = (), stated: dict[str, Any] | None = None,
 ) -> Plan:  # fmt: skip
     """The plan of a fleet seen for a day, as it would be read from its file."""
     window = bills.window()
-    settings = Settings.model_validate({"plan": {"min_history_days": 1, "tolerance": tolerance}})
+    settings = Settings.model_validate({"plan": {"min_history_days": 1}} | (stated or {}))
     given = NightInputs(
         as_of=window.end.date(),
         window=window,
@@ -96,7 +96,8 @@ def test_a_plan_within_the_tolerance_stays_as_it_was_advised() -> None:
     none = night(fleet, even, RESERVED)
     assert bought(night(fleet, dear, RESERVED)) == {"reserved": 1.0}
     assert bought(night(fleet, dear, RESERVED, last=none)) == {}
-    assert bought(night(fleet, dear, RESERVED, last=none, tolerance=1e-5)) == {"reserved": 1.0}
+    exact = {"plan": {"min_history_days": 1, "tolerance": 1e-5}}
+    assert bought(night(fleet, dear, RESERVED, last=none, stated=exact)) == {"reserved": 1.0}
 
 
 def test_a_plan_that_costs_more_than_the_tolerance_does_not_stay() -> None:

@@ -66,10 +66,17 @@ def test_stages_that_the_time_ended_are_named_with_their_gap():
             ["No quota holds the plan back."],
         ),
         (
+            (PlanLimit("quota", "aws", "us-east-1", "p5.48xlarge", None),),
+            [
+                "One more p5.48xlarge in aws us-east-1 within the quota would serve hours that "
+                "nothing serves now."
+            ],
+        ),
+        (
             (PlanLimit("quota", "aws", "us-east-1", "p5.48xlarge as spot", Decimal(120)),),
             [
                 "One more p5.48xlarge as spot in aws us-east-1 within the quota "
-                "would save $120 a month."
+                "would save up to $120 a month."
             ],
         ),
     ],
