@@ -1,0 +1,140 @@
+"""How sure a plan is, as it stands in `plan.json`: what is hoped for, and what was found before.
+
+Money is USD; shares are 0 to 1; a month is 730 hours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal  # noqa: TC003  (pydantic reads it)
+
+FAILING_SHARES = (0.05, 0.2, 0.5)  # of on-demand requests
+
+
+@dataclass(frozen=True, slots=True)
+class HopedFor:
+    """One class: GPU-hours a month by what stands behind them.
+
+    `assured` run on capacity that is held: owned machines, capacity blocks, and reservations that
+    hold capacity. `discounted` are committed to and paid for, and must still be requested on
+    demand: savings plans, and reservations that are a discount only. `on_demand` and `spot` are
+    what they say; spot hours are useful ones. `unserved` no offer serves at all.
+    """
+
+    workload_class: str
+    gpu_family: str
+    assured: float
+    discounted: float
+    on_demand: float
+    spot: float
+    unserved: float
+
+    @property
+    def requested(self) -> float:
+        """GPU-hours a month that on-demand requests must be granted for.
+
+        >>> HopedFor("train", "H100", 70.0, 20.0, 10.0, 0.0, 0.0).requested
+        30.0
+        """
+        return self.discounted + self.on_demand
+
+    @property
+    def needed(self) -> float:
+        """GPU-hours a month that the class needs."""
+        return self.assured + self.discounted + self.on_demand + self.spot + self.unserved
+
+    def lost(self, failing: float) -> float:
+        """GPU-hours a month not served where `failing` of the on-demand requests find no GPU.
+
+        >>> HopedFor("train", "H100", 70.0, 20.0, 10.0, 0.0, 0.0).lost(0.2)
+        6.0
+        """
+        return failing * self.requested
+
+
+@dataclass(frozen=True, slots=True)
+class TestedPolicy:
+    """One way to commit, run over the unseen part of the history of all tested GPU families."""
+
+    policy: str
+    usd: float
+    over_foresight: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TestedFamily:
+    """The back-test of one GPU family.
+
+    `usd` is what this planner would have cost in the unseen hours, `foresight_usd` the best
+    constant level with these hours known, `on_demand_usd` no commitment at all. `purchases` were
+    made in `steps` planning steps; `under_break_even` of them were at work less than their
+    break-even share in the rest of the unseen hours. `rate` and `on_demand` are USD per GPU-hour.
+    """
+
+    gpu_family: str
+    train_hours: int
+    test_hours: int
+    usd: float
+    foresight_usd: float
+    on_demand_usd: float
+    best_rival: str
+    best_rival_usd: float
+    steps: int
+    purchases: int
+    under_break_even: int
+    reserved_gpus: int
+    rate: float
+    on_demand: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The back-test on the user's own history; `notes` say what is left out and why."""
+
+    families: tuple[TestedFamily, ...] = ()
+    policies: tuple[TestedPolicy, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBefore:
+    """What one commitment would have been used for in the observed weeks.
+
+    `weeks` are counted back from the window's end; in `weeks_under` of them, its GPUs would have
+    been at work less than `break_even_share` of the hours. `lowest_share` is the worst week.
+    """
+
+    commitment: str
+    is_owned: bool
+    gpus: float
+    break_even_share: float
+    used_share: float
+    lowest_share: float
+    weeks: int
+    weeks_under: int
+
+
+@dataclass(frozen=True, slots=True)
+class LosesIf:
+    """What would have to happen for the new commitments to cost more than they save.
+
+    `saves_per_month` they save as planned, at `costs_per_month`. Demand would have to be
+    `demand_share` of what is planned all year long (None: they pay even without any), or prices
+    by the hour `price_share` of theirs, or all need to end after `months`.
+    """
+
+    saves_per_month: Decimal
+    costs_per_month: Decimal
+    demand_share: float | None
+    price_share: float
+    months: float
+
+
+@dataclass(frozen=True, slots=True)
+class Risks:
+    """Everything said about how sure a plan is."""
+
+    hoped_for: tuple[HopedFor, ...] = ()
+    tested: Tested = Tested()
+    held_before: tuple[HeldBefore, ...] = ()
+    loses_if: LosesIf | None = None
