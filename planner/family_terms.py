@@ -20,7 +20,7 @@ _YEAR = 8760  # hours
 
 @dataclass(frozen=True, slots=True)
 class _Prices:
-    """USD per GPU-hour of one part, its mean GPUs, and GPUs of the instance that is committed to."""
+    """Mean GPUs of one part, USD per GPU-hour, and GPUs of the instance that is committed to."""
 
     gpus: float
     on_demand: float

@@ -1,4 +1,4 @@
-"""The same back-test on the user's own demand: one a GPU family, as a table for a report."""
+"""The same back-test on the user's own demand: one a GPU family."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from planner.backtest.demand import Demand, gap_notes
 from planner.backtest.run import backtest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
+    from planner.backtest.result import Backtest
     from planner.backtest.run import Adviser
     from planner.forecast.inputs import Terms
 
-COLUMNS = (
-    "gpu_family", "policy", "usd", "over_foresight", "reserved_gpus", "train_hours", "test_hours",
-)  # fmt: skip
 
+def demand_of(
+    frame: pd.DataFrame, family: str, deferrable: Mapping[str, float] | None = None
+) -> Demand:
+    """The needed GPUs of one family of a DEMAND frame, by class.
 
-def demand_of(frame: pd.DataFrame, family: str, deferrable: Collection[str] = ()) -> Demand:
-    """The needed GPUs of one family of a DEMAND frame, by class; `deferrable` classes may wait.
-
-    Hours that the frame leaves out are gaps.
+    `deferrable` are shares of the classes that may wait or use spot; the others may not. Hours that
+    the frame leaves out are gaps.
     """
     rows = frame[frame["gpu_family"] == family]
     table = rows.pivot_table(
@@ -35,7 +35,7 @@ def demand_of(frame: pd.DataFrame, family: str, deferrable: Collection[str] = ()
     start = table.index.min()
     table = table.reindex(pd.date_range(start, table.index.max(), freq="h"))
     gpus = table.to_numpy(dtype=float)
-    may_wait = np.array([str(name) in deferrable for name in table.columns])
+    may_wait = np.array([(deferrable or {}).get(str(name), 0.0) for name in table.columns])
     found = Demand(
         gpus,
         np.where(np.isnan(gpus), np.nan, gpus * may_wait),
@@ -49,15 +49,15 @@ def backtest_families(
     frame: pd.DataFrame,
     terms: Mapping[str, Terms],
     adviser: Adviser,
-    deferrable: Collection[str] = (),
+    deferrable: Mapping[str, float] | None = None,
     train_share: float = 0.5,
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """One row a GPU family and policy (COLUMNS), and what a reader must know of them.
+) -> tuple[dict[str, Backtest], tuple[str, ...]]:
+    """The back-test of each GPU family of a DEMAND frame, and what a reader must know of them.
 
-    A family whose history cannot be parted, or that has no terms, has no row, and a sentence
-    says so. `reserved_gpus` are those held at the end; `usd` is that of the test hours.
+    A family whose history cannot be parted, or that has no terms, has none, and a sentence says
+    so.
     """
-    rows: list[tuple[object, ...]] = []
+    made: dict[str, Backtest] = {}
     notes: list[str] = []
     for family in sorted(frame["gpu_family"].astype(str).unique()):
         if family not in terms:
@@ -71,11 +71,5 @@ def backtest_families(
             notes += [f"{family}: no back-test: {one}" for one in error.problems]
             continue
         notes += [f"{family}: {text}" for text in found.warnings]
-        rows += [
-            (
-                family, one.policy, one.costs.usd, found.over_foresight(one.policy),
-                one.levels[-1][1], found.train_hours, found.test_hours,
-            )
-            for one in found.policies
-        ]  # fmt: skip
-    return pd.DataFrame(rows, columns=list(COLUMNS)), tuple(notes)
+        made[family] = found
+    return made, tuple(notes)

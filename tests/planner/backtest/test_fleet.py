@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from planner.backtest.fleet import COLUMNS, backtest_families, demand_of
+from planner.backtest.fleet import backtest_families, demand_of
 from tests.backtests import last_hour, terms
 
 
@@ -21,31 +21,32 @@ def frame_of(hours: int, leave_out: tuple[int, ...] = ()) -> pd.DataFrame:
 
 
 def test_hours_that_the_frame_leaves_out_are_gaps():
-    made = demand_of(frame_of(6, leave_out=(2, 3)), "H100", {"batch"})
+    made = demand_of(frame_of(6, leave_out=(2, 3)), "H100", {"batch": 0.75})
     assert made.classes == ("batch", "training")
     assert made.recorded.tolist() == [True, True, False, False, True, True]
-    assert made.deferrable[0].tolist() == [2.0, 0.0]
+    assert made.deferrable[0].tolist() == [1.5, 0.0]
     assert "2 of 6 hours have no reading, the first 2026-10-01T02:00:00Z" in made.notes[0]
 
 
-def test_one_row_a_family_and_policy_and_a_sentence_where_there_is_none():
+def test_one_back_test_a_family_and_a_sentence_where_there_is_none():
     """5 GPUs reserved for 4 hours at 2 USD cost 40; a single hour cannot be parted."""
-    table, notes = backtest_families(
+    made, notes = backtest_families(
         frame_of(8), {"H100": terms(replan_hours=8), "A100": terms()}, last_hour
     )
-    assert tuple(table.columns) == COLUMNS
-    mine = table[table["policy"] == "loadfactor"].iloc[0]
-    assert (mine["gpu_family"], mine["usd"], mine["over_foresight"]) == ("H100", 40.0, 0.0)
-    assert (mine["reserved_gpus"], mine["train_hours"], mine["test_hours"]) == (5, 4, 4)
-    assert set(table["gpu_family"]) == {"H100"}
-    assert len(table) == 9
+    assert set(made) == {"H100"}
+    found = made["H100"]
+    mine = found.named("loadfactor")
+    assert (mine.costs.usd, found.over_foresight("loadfactor")) == (40.0, 0.0)
+    assert mine.levels == ((4, 5),)
+    assert (found.train_hours, found.test_hours) == (4, 4)
+    assert len(found.policies) == 9
     assert [note for note in notes if note.startswith("A100: no back-test")]
 
 
 def test_a_family_without_prices_is_named():
-    table, notes = backtest_families(frame_of(8), {"H100": terms()}, last_hour)
+    made, notes = backtest_families(frame_of(8), {"H100": terms()}, last_hour)
     assert notes == ("A100: no prices, so no back-test",)
-    assert len(table) == 9
+    assert list(made) == ["H100"]
 
 
 def test_the_hours_are_those_of_the_calendar():

@@ -1,0 +1,121 @@
+"""The back-test of every night: what this planner would have cost on the user's own history.
+
+The second half of the history is planned as if it were not known yet, at the plan's own prices, by
+the rule that the plan itself follows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.risks import Tested, TestedFamily, TestedPolicy
+from planner.assemble import base_name
+from planner.backtest.demand import load
+from planner.backtest.fleet import backtest_families, demand_of
+from planner.backtest.result import FORESIGHT, LOADFACTOR, levels_of
+from planner.family_terms import family_terms
+from planner.forecast.inputs import Held
+from planner.forecast.policy import advise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from planner.backtest.demand import Demand
+    from planner.backtest.result import Backtest
+    from planner.forecast.inputs import Terms
+    from planner.problem import Problem
+
+_CENTS = 2
+_NONE_BOUGHT = "all_on_demand"
+
+
+def tested(frame: pd.DataFrame, problem: Problem, least_hours: int) -> Tested:
+    """The back-test of each GPU family of a DEMAND frame at the prices of a plan's problem.
+
+    Below `least_hours` of history there is none: half of it would be too short to plan on.
+    """
+    hours = int(frame["hour_start"].nunique())
+    if hours < least_hours:
+        return Tested(
+            notes=(
+                f"no back-test: there are {hours:,} hours of history, fewer than the "
+                f"{least_hours:,} that it needs (min_history_days)",
+            )
+        )
+    terms = family_terms(problem)
+    deferrable = {
+        base_name(one.id).rsplit("|", 1)[0]: 1 - one.min_firm_share for one in problem.classes
+    }
+    made, notes = backtest_families(frame, terms, advise, deferrable)
+    families = tuple(
+        _family(name, found, terms[name], demand_of(frame, name, deferrable))
+        for name, found in made.items()
+    )
+    return Tested(families, _policies(made), notes)
+
+
+def _policies(made: Mapping[str, Backtest]) -> tuple[TestedPolicy, ...]:
+    """Every policy over all families, this planner first and then the cheapest."""
+    sums: dict[str, float] = {}
+    for found in made.values():
+        for one in found.policies:
+            sums[one.policy] = sums.get(one.policy, 0.0) + one.costs.usd
+    bound = sums.get(FORESIGHT, 0.0)
+    rows = [
+        TestedPolicy(name, round(usd, _CENTS), round(usd / bound - 1, 6) if bound > 0 else None)
+        for name, usd in sums.items()
+    ]
+    last = {LOADFACTOR: 0, FORESIGHT: 2}
+    return tuple(sorted(rows, key=lambda row: (last.get(row.policy, 1), row.usd, row.policy)))
+
+
+def _family(name: str, found: Backtest, terms: Terms, demand: Demand) -> TestedFamily:
+    mine = found.named(LOADFACTOR)
+    rivals = [one for one in found.policies if one.policy not in (LOADFACTOR, FORESIGHT)]
+    best = min(rivals, key=lambda one: (one.costs.usd, one.policy))
+    bought = [
+        Held(one.hour, one.hour + terms.term_hours, one.bought)
+        for one in mine.decisions
+        if one.bought
+    ]
+    shares = used_shares(demand, found.train_hours, bought, terms)
+    return TestedFamily(
+        gpu_family=name,
+        train_hours=found.train_hours,
+        test_hours=found.test_hours,
+        usd=round(mine.costs.usd, _CENTS),
+        foresight_usd=round(found.named(FORESIGHT).costs.usd, _CENTS),
+        on_demand_usd=round(found.named(_NONE_BOUGHT).costs.usd, _CENTS),
+        best_rival=best.policy,
+        best_rival_usd=round(best.costs.usd, _CENTS),
+        steps=len(mine.decisions),
+        purchases=len(bought),
+        under_break_even=sum(share < terms.reserved / terms.on_demand for share in shares),
+        reserved_gpus=mine.levels[-1][1],
+        rate=round(terms.reserved, 6),
+        on_demand=round(terms.on_demand, 6),
+    )
+
+
+def used_shares(demand: Demand, start: int, bought: list[Held], terms: Terms) -> list[float]:
+    """Share of the recorded hours from each purchase to its end in which its GPUs were at work.
+
+    Purchases fill in the order in which they were made. Work that may run on spot counts where a
+    reserved GPU-hour is no dearer than that.
+    """
+    window = load(demand, start, demand.hours)
+    need = window.firm + (window.deferrable if terms.spot_useful >= terms.reserved else 0.0)
+    recorded = demand.recorded[start:]
+    hours = np.arange(start, demand.hours)[recorded]
+    shares = []
+    for number, one in enumerate(bought):
+        below = levels_of(tuple(bought[:number]), start, demand.hours)[recorded]
+        there = (hours >= one.from_hour) & (hours < one.until_hour)
+        used = np.clip(need - below, 0.0, one.gpus)[there]
+        shares.append(float(used.mean()) / one.gpus if len(used) else math.nan)
+    return shares

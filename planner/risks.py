@@ -1,0 +1,48 @@
+"""How sure a plan is: what it hopes for, what its past says, and what would make it lose money."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from data.frames import records
+from data.risks import Risks
+from planner.break_even import held_before
+from planner.loses_if import loses_if
+from planner.on_demand_risk import hoped_for
+from planner.own_backtest import tested
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from planner.horizon import Horizon
+    from planner.supply import Supply
+    from planner.waterfall import Waterfall
+
+
+def risks_of(
+    waterfall: Waterfall,
+    supply: Supply,
+    past: Horizon,
+    tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
+    least_hours: int,
+) -> Risks:
+    """All risks of a plan. `past` is the horizon of the observed hours, repeated.
+
+    `tables` are frames of COMMITMENTS, FLEET_HOURS and DEMAND; below `least_hours` of history
+    nothing is back-tested.
+    """
+    commitments, bill, demand = tables
+    return Risks(
+        hoped_for=hoped_for(waterfall.plan, supply, owned_kinds(commitments, bill)),
+        tested=tested(demand, waterfall.plan.problem, least_hours),
+        held_before=held_before(waterfall, supply, past),
+        loses_if=loses_if(waterfall.plan),
+    )
+
+
+def owned_kinds(commitments: pd.DataFrame, bill: pd.DataFrame) -> dict[str, str]:
+    """Kinds of owned commitments by id: as the table names them, else as the bill shows them."""
+    paid = bill.dropna(subset=["commitment_id"])
+    kinds = dict(zip(paid["commitment_id"], paid["purchase_option"], strict=True))
+    kinds |= {row["id"]: row["kind"] for row in records(commitments)}
+    return {str(name): str(kind) for name, kind in sorted(kinds.items())}

@@ -1,0 +1,189 @@
+"""How sure a plan is, in the words of the report."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from data.risks import FAILING_SHARES
+from reports import numbers
+
+if TYPE_CHECKING:
+    from data.risks import HeldBefore, HopedFor, LosesIf, Risks, Tested, TestedFamily
+
+_POLICIES = {
+    "loadfactor": "this planner",
+    "all_on_demand": "everything on demand",
+    "peak": "reserve the peak of the first half",
+    "mean": "reserve the mean of the first half",
+    "quantile": "reserve the quantile of the first half that the prices ask for",
+    "quantile_firm_spot_defer": "the same of the work that cannot use spot",
+    "lp_on_history": "reserve what was best for the first half",
+    "cloud_replay": "what the clouds recommend: the best of the last 30 days",
+    "foresight": "the best constant level, known only afterwards",
+}
+
+
+def view(risks: Risks | None) -> dict[str, Any] | None:
+    """Everything the section shows; None for a plan that does not say."""
+    if risks is None:
+        return None
+    return {
+        "capacity": capacity_sentence(risks.hoped_for),
+        "failing": FAILING_SHARES,
+        "hoped_for": _hoped_for(risks.hoped_for),
+        "regret": regret_sentence(risks.tested),
+        "policies": [
+            {"words": _POLICIES.get(one.policy, one.policy), "one": one}
+            for one in risks.tested.policies
+        ],
+        "families": [family_sentence(one) for one in risks.tested.families],
+        "test_notes": risks.tested.notes,
+        "held_before": risks.held_before,
+        "held_sentence": held_sentence(risks.held_before),
+        "loses_if": loses_sentences(risks.loses_if),
+    }
+
+
+def _hoped_for(rows: tuple[HopedFor, ...]) -> list[dict[str, Any]]:
+    """One entry a class, and the sum of several."""
+    entries = [
+        {"name": one.workload_class, "family": one.gpu_family, "one": one,
+         "lost": [one.lost(share) for share in FAILING_SHARES]}
+        for one in rows
+    ]  # fmt: skip
+    if len(rows) > 1:
+        total = _total(rows)
+        lost = [total.lost(share) for share in FAILING_SHARES]
+        entries.append({"name": total.workload_class, "family": "", "one": total, "lost": lost})
+    return entries
+
+
+def _total(rows: tuple[HopedFor, ...]) -> HopedFor:
+    parts = ("assured", "discounted", "on_demand", "spot", "unserved")
+    sums = (sum(getattr(one, part) for one in rows) for part in parts)
+    return type(rows[0])("all classes", "", *sums)
+
+
+def capacity_sentence(rows: tuple[HopedFor, ...]) -> str:
+    """How much of what is needed is assured, and what the rest stands on.
+
+    >>> from data.risks import HopedFor
+    >>> capacity_sentence((HopedFor("train", "H100", 500.0, 200.0, 200.0, 100.0, 0.0),))
+    'Of 1,000 GPU-hours needed a month, 500 (50.0%) run on capacity that is held. 400 (40.0%) must \
+be requested on demand and 100 (10.0%) as spot: they are hoped for, since a price is no promise of \
+a machine.'
+    """
+    if not rows:
+        return ""
+    total = _total(rows)
+
+    def part(hours: float) -> str:
+        return f"{numbers.quantity(hours)} ({numbers.share(hours, total.needed)})"
+
+    if not total.needed:
+        return ""
+    text = (
+        f"Of {numbers.gpu_hours(total.needed)} needed a month, {part(total.assured)} run on "
+        "capacity that is held."
+    )
+    hopes = [f"{part(total.requested)} must be requested on demand"] if total.requested else []
+    if total.spot:
+        hopes.append(f"{part(total.spot)} {'' if hopes else 'must be had '}as spot")
+    if hopes:
+        text += (
+            f" {' and '.join(hopes)}: they are hoped for, since a price is no promise of a machine."
+        )
+    if total.unserved:
+        text += f" {part(total.unserved)} no offer serves at all."
+    return text
+
+
+def regret_sentence(tested: Tested) -> str:
+    """What the back-test found, in one or two sentences; nothing where there was none.
+
+    The regret is the cost above the best constant level, which nobody can know beforehand.
+    """
+    if not tested.families:
+        return ""
+    mine = sum(one.usd for one in tested.families)
+    best = sum(one.foresight_usd for one in tested.families)
+    nothing = sum(one.on_demand_usd for one in tested.families)
+    hours = max(one.test_hours for one in tested.families)
+    text = (
+        f"Planned as if they were not known yet, the last {numbers.counted(hours, 'hour')} of this "
+        f"history would have cost {numbers.plain_amount(mine)} by this planner's rule, at the "
+        f"plan's prices. {_apart(mine, nothing, 'everything on demand')}"
+    )
+    over = numbers.share((mine - best) / best) if best > 0 and mine >= best else "0%"
+    if mine < best:
+        return f"{text} No constant level, even one known afterwards, would have cost less."
+    return (
+        f"{text} Against the best constant level, which could be known only afterwards, its "
+        f"regret is {numbers.plain_amount(mine - best)} ({over})."
+    )
+
+
+def _apart(mine: float, other: float, words: str) -> str:
+    apart = other - mine
+    if round(apart) == 0:
+        return f"That is what {words} would have cost."
+    more = "less" if apart > 0 else "more"
+    return f"That is {numbers.plain_amount(abs(apart))} {more} than {words}."
+
+
+def family_sentence(one: TestedFamily) -> str:
+    """What the planner did with one family in the back-test, and how often it was wrong.
+
+    >>> from data.risks import TestedFamily
+    >>> family_sentence(TestedFamily("H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
+    ...                              2, 1, 0, 16, 1.2, 2.0))
+    'H100: 1 purchase in 2 planning steps, 16 GPUs held at the end; none was at work less than its \
+break-even of 60.0% of the unseen hours that followed.'
+    """
+    steps = numbers.counted(one.steps, "planning step")
+    if not one.purchases:
+        return f"{one.gpu_family}: nothing was bought in {steps}."
+    even = numbers.share(one.rate, one.on_demand)
+    under = "none" if not one.under_break_even else f"{one.under_break_even:,}"
+    return (
+        f"{one.gpu_family}: {numbers.counted(one.purchases, 'purchase')} in {steps}, "
+        f"{numbers.counted(one.reserved_gpus, 'GPU')} held at the end; {under} "
+        f"{'was' if one.under_break_even < 2 else 'were'} at work less than its break-even of "
+        f"{even} of the unseen hours that followed."
+    )
+
+
+def held_sentence(rows: tuple[HeldBefore, ...]) -> str:
+    """How many commitments were below their break-even over the whole window."""
+    if not rows:
+        return ""
+    under = sum(one.used_share < one.break_even_share for one in rows)
+    what = numbers.counted(len(rows), "commitment")
+    if not under:
+        return f"Over the whole window none of {what} would have been under its break-even."
+    return f"Over the whole window {under:,} of {what} would have been under break-even."
+
+
+def loses_sentences(loses: LosesIf | None) -> list[str]:
+    """What would have to happen for the new commitments to lose money, one sentence each."""
+    if loses is None:
+        return []
+    costs, saves = numbers.amount(loses.costs_per_month), numbers.amount(loses.saves_per_month)
+    first = (
+        f"The new commitments cost {costs} a month and replace {saves} of purchases by the hour."
+    )
+    if loses.price_share >= 1:
+        return [f"{first} They do not pay even as planned."]
+    texts = [first]
+    if loses.demand_share is not None:
+        fall = numbers.share(1 - loses.demand_share)
+        texts.append(
+            f"They lose money if demand stays {fall} below the forecast for the whole year: what "
+            "is bought must be paid for to the end of its term."
+        )
+    price = numbers.share(1 - loses.price_share)
+    months = numbers.quantity(Decimal(repr(loses.months)))
+    texts.append(f"Or if prices by the hour fall by {price} at once and stay there.")
+    texts.append(f"Or if all work that uses them ends within {months} months.")
+    return texts
