@@ -93,10 +93,13 @@ class IdleFigures:
 class BillFigures:
     """Amortised GPU cost a month today and under the plan.
 
-    today + repriced + expiring - saving = plan, and the recommendations add up to
+    today + repriced + growth + expiring - saving = plan, and the recommendations add up to
     `saving_per_month`. `repriced` is what the same GPU-hours would cost at the prices the plan
-    uses, less what they did cost; `expiring` is what owned commitments change that end within the
-    year, or were bought after the window. Both are told apart and never counted as a saving.
+    uses, less what they did cost; `growth` is what the demand to come costs more than that of the
+    past, nothing bought anew; `expiring` is what owned commitments change that end within the
+    year, or were bought after the window. All are told apart and never counted as a saving.
+    `saving_low` and `saving_high` are the savings in the worse and the better of ten ways in which
+    demand may come (10th and 90th percentile), None where it was not forecast.
     The plan is counted per GPU: `whole_machines` is what it would cost more at most if each hour's
     GPUs were bought as whole machines.
     """
@@ -110,6 +113,9 @@ class BillFigures:
     expiring_per_month: Decimal
     whole_machines_per_month: Decimal
     not_planned_per_month: Decimal
+    growth_per_month: Decimal = Decimal(0)
+    saving_low_per_month: Decimal | None = None
+    saving_high_per_month: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,9 @@ class SolveFigures:
     The year is `hours_planned` modelled hours, weighted to 8,760. Needed hours that no priced
     offer can serve are counted in `short_gpu_hours_per_month`, and in no dollars of a bill.
     `audited` is the objective priced again by other code (None: it was not), `stages` the same of
-    every stage that the savings are differences of.
+    every stage that the savings are differences of. The hours are planned in `scenarios` ways in
+    which demand may come; `risk` is the part of the objective that is no money: the weight of the
+    dearest of them.
     """
 
     status: str
@@ -131,6 +139,8 @@ class SolveFigures:
     short_gpu_hours_per_month: float
     audited: float | None = None
     stages: tuple[StageProof, ...] = ()
+    scenarios: int = 1
+    risk: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

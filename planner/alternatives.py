@@ -48,12 +48,14 @@ def alternatives(plan: Solved, solve_stage: StageSolver) -> dict[Key, Alternativ
         cost, now = rival.objective or 0.0, plan.result.objective or 0.0
         # The penalty of a shortage is no money: it is told in hours.
         unserved = rival.costs["shortage"] - plan.result.costs["shortage"]
+        # Neither is the weight of the worst scenarios.
+        risk = rival.costs["cvar"] - plan.result.costs["cvar"]
         doubt = max(0.0, cost - (rival.bound or 0.0)) + max(0.0, now - (plan.result.bound or 0.0))
         words = _words(rival.plan, plan.result.plan)
         hours = unserved / MONTHS / max(one.shortage_penalty for one in plan.problem.classes)
         if hours > _LEAST_HOURS:
             words += f", leave {hours:,.0f} GPU-hours a month unserved"
-        found[key] = Alternative(words, (cost - now - unserved) / MONTHS, doubt / MONTHS)
+        found[key] = Alternative(words, (cost - now - unserved - risk) / MONTHS, doubt / MONTHS)
     return found
 
 

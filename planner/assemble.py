@@ -2,8 +2,9 @@
 
 Each stage opens more than the one before, so that each saving is counted once: `AS_IS` serves the
 needed hours where they run today, or on what is owned; `SPOT` lets interruptible classes use spot
-as their rules allow; `MOVE` opens every place that a class's rules allow; `EXPIRY` lets owned
-commitments end when they end; `BUY` opens new commitments, and is the plan.
+as their rules allow; `MOVE` opens every place that a class's rules allow; `DEMAND` is the same
+with the demand to come instead of that of the past; `EXPIRY` lets owned commitments end when they
+end; `BUY` opens new commitments, and is the plan.
 
 An offer `o` stands in a problem under three names: `o` what is bought by the hour and reserved
 anew, `o~owned` what is paid for already, `o~spot@phi` its spot for classes of throughput phi. A
@@ -12,14 +13,18 @@ class stands under its id, or in parts `id~...`, one for each offer it runs on t
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.future import shares_of
+from planner.horizon import Horizon
 from planner.problem import (
     ClassKind,
+    Cvar,
     Existing,
     Offer,
     Problem,
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from planner.horizon import Horizon
+    from planner.future import Future
     from planner.supply import Supply, SupplyOffer
 
 PART = "~"
@@ -48,8 +53,9 @@ class Stage(IntEnum):
     AS_IS = 0
     SPOT = 1
     MOVE = 2
-    EXPIRY = 3
-    BUY = 4
+    DEMAND = 3
+    EXPIRY = 4
+    BUY = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,11 +94,15 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """What the plan may do: upfront money in USD, new commitments at all, purchases by the hour."""
+    """What the plan may do: upfront money in USD, new commitments at all, purchases by the hour.
+
+    `cvar` is how much the worst of the demand to come counts beside its mean.
+    """
 
     upfront_budget: float
     allow_commitments: bool = True
     quotas: tuple[Quota, ...] = ()
+    cvar: Cvar | None = None
 
 
 def spot_offer_id(offer: str, throughput: float) -> str:
@@ -119,25 +129,12 @@ def base_name(name: str) -> str:
 
 
 def problem_at(
-    stage: Stage, needs: Sequence[Need], supply: Supply, horizon: Horizon, rules: PlanRules
+    stage: Stage, needs: Sequence[Need], supply: Supply, ahead: Horizon | Future, rules: PlanRules
 ) -> Problem:
-    """The problem of one stage, over the horizon."""
-    classes: list[ProblemClass] = []
-    demand: dict[str, np.ndarray] = {}
-    penalty = _shortage_penalty(supply)
-    for need in needs:
-        for part in _parts(need, stage, supply):
-            classes.append(
-                ProblemClass(
-                    id=part.name,
-                    kind=ClassKind.FIRM,
-                    offers=part.offers,
-                    shortage_penalty=penalty,
-                    min_firm_share=part.min_firm_share,
-                    spot_max_share_per_offer=part.spot_cap,
-                )
-            )
-            demand[part.name] = horizon.repeat(part.series)
+    """The problem of one stage, over the horizon of the past or the demand to come."""
+    horizon = ahead if isinstance(ahead, Horizon) else ahead.horizon
+    parts = {need.id: _parts(need, stage, supply) for need in needs}
+    classes = _classes(list(itertools.chain.from_iterable(parts.values())), supply)
     named = {offer for one in classes for offer in one.offers}
     buying = stage >= Stage.BUY and rules.allow_commitments
     sold = _offers(named, supply, horizon, stage >= Stage.EXPIRY, buying)
@@ -146,12 +143,49 @@ def problem_at(
         id=f"plan-{stage.name.lower()}",
         hours=horizon.hours,
         hour_weight=horizon.weight,
-        classes=tuple(classes),
+        classes=classes,
         offers=sold,
-        scenarios=(Scenario(1.0, demand),),
+        scenarios=_scenarios(parts, ahead),
         savings_plans=tuple(SavingsPlan(provider) for provider in plans),
         quotas=_counted(rules.quotas, sold),
         upfront_budget=rules.upfront_budget,
+        cvar=None if isinstance(ahead, Horizon) or len(ahead.probabilities) < 2 else rules.cvar,
+    )
+
+
+def _classes(parts: Sequence[Part], supply: Supply) -> tuple[ProblemClass, ...]:
+    penalty = _shortage_penalty(supply)
+    return tuple(
+        ProblemClass(
+            id=part.name,
+            kind=ClassKind.FIRM,
+            offers=part.offers,
+            shortage_penalty=penalty,
+            min_firm_share=part.min_firm_share,
+            spot_max_share_per_offer=part.spot_cap,
+        )
+        for part in parts
+    )
+
+
+def _scenarios(
+    parts: Mapping[str, Sequence[Part]], ahead: Horizon | Future
+) -> tuple[Scenario, ...]:
+    """The past, repeated; or every way in which the demand may come."""
+    if isinstance(ahead, Horizon):
+        demand = {one.name: ahead.repeat(one.series) for some in parts.values() for one in some}
+        return (Scenario(1.0, demand),)
+    shares = {name: shares_of([one.series for one in some]) for name, some in parts.items()}
+    return tuple(
+        Scenario(
+            p,
+            {
+                part.name: ahead.demand[name][number] * share
+                for name, some in parts.items()
+                for part, share in zip(some, shares[name], strict=True)
+            },
+        )
+        for number, p in enumerate(ahead.probabilities)
     )
 
 
@@ -162,7 +196,9 @@ def _counted(quotas: Sequence[Quota], sold: Sequence[Offer]) -> tuple[Quota, ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class Part:
+    """What of a class stays together at a stage: GPUs by observed hour, and where they may run."""
+
     name: str
     series: npt.NDArray[np.float64]
     offers: tuple[str, ...]
@@ -170,17 +206,17 @@ class _Part:
     spot_cap: float | None = None
 
 
-def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
+def _parts(need: Need, stage: Stage, supply: Supply) -> list[Part]:
     """The class in the parts that stay together at this stage.
 
     Until MOVE there is one part for each offer that it runs on; from then on one for all that can
     reach the same offers.
     """
     if stage >= Stage.MOVE:
-        return _whole(need, supply)
+        return reachable_parts(need, supply)
     if stage is Stage.SPOT:
         return [
-            _Part(
+            Part(
                 f"{need.id}{PART}at@{o}",
                 series,
                 (o, *_owned(need, o, supply), *_spot(need, o, supply)),
@@ -190,17 +226,18 @@ def _parts(need: Need, stage: Stage, supply: Supply) -> list[_Part]:
             for o, series in sorted(_by_offer(need).items())
         ]
     parts = [
-        _Part(f"{need.id}{PART}at@{o}", series, (o, *_owned(need, o, supply)), 1.0)
+        Part(f"{need.id}{PART}at@{o}", series, (o, *_owned(need, o, supply)), 1.0)
         for o, series in sorted(need.firm.items())
     ]
     for o, series in sorted(need.spot.items()):
         sold = (spot_offer_id(o, need.throughput),) if supply.offers[o].spot is not None else ()
         offers = (o, *_owned(need, o, supply), *sold)
-        parts.append(_Part(f"{need.id}{PART}spot@{o}", series, offers, 0.0))
+        parts.append(Part(f"{need.id}{PART}spot@{o}", series, offers, 0.0))
     return parts
 
 
-def _whole(need: Need, supply: Supply) -> list[_Part]:
+def reachable_parts(need: Need, supply: Supply) -> list[Part]:
+    """The class in parts of which all work may go to the same offers, from MOVE on."""
     series = _by_offer(need)
     groups: dict[tuple[str, ...], list[str]] = {}
     for o in need.present:
@@ -212,7 +249,7 @@ def _whole(need: Need, supply: Supply) -> list[_Part]:
         offers = (*allowed, *owned, *_spot(need, present[0], supply))
         name = need.id if len(groups) == 1 else f"{need.id}{PART}{number}"
         cap = need.spot_max_share_per_offer
-        parts.append(_Part(name, total, offers, _least_firm(need), cap))
+        parts.append(Part(name, total, offers, _least_firm(need), cap))
     return parts
 
 

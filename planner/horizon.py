@@ -1,8 +1,8 @@
-"""The year that is planned: the observed hours, repeated in whole cycles.
+"""The year that is planned: the observed hours repeated, or hours that stand for those to come.
 
-Every cycle is the whole observed window, so the plan's year and today's bill stand on the same
-hours; the hour weight makes up the difference to 8,760 hours. Commitments end inside the horizon
-where their end date falls.
+Until the demand changes, every cycle is the whole observed window, so that the savings and today's
+bill stand on the same hours; the hour weight makes up the difference to 8,760 hours. The coming
+year is as many modelled hours as its forecast has. Commitments end where their end date falls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """`cycles` repeats of the observed hours; each hour of it stands for `weight` real hours.
+    """A year of `hours` as the model counts them; each stands for `weight` real hours.
 
     `start` is the end of the observed window, where the planned year begins; `observed_hours` are
     the hours of the window for which there is data.
@@ -32,12 +32,12 @@ class Horizon:
 
     start: datetime
     observed_hours: int
-    cycles: int
+    hours: int
 
     @property
-    def hours(self) -> int:
-        """Hours of the horizon as the model counts them."""
-        return self.observed_hours * self.cycles
+    def cycles(self) -> int:
+        """How often the observed hours are repeated, where the horizon is made of them."""
+        return self.hours // self.observed_hours
 
     @property
     def weight(self) -> float:
@@ -65,4 +65,5 @@ def horizon_of(start: datetime, observed_hours: int) -> Horizon:
     """
     if observed_hours < 1:
         raise DataError("there is no hour with data to plan on: load billing or utilization first")
-    return Horizon(start, observed_hours, max(1, round(HOURS_PER_YEAR / observed_hours)))
+    cycles = max(1, round(HOURS_PER_YEAR / observed_hours))
+    return Horizon(start, observed_hours, observed_hours * cycles)

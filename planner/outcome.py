@@ -144,7 +144,7 @@ def cost(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> dict[str, floa
 
     Second-stage entries are means over scenarios; `cvar` is lambda times the CVaR of their sum.
     """
-    spent = _recourse(problem, dispatch)
+    spent = recourse(problem, dispatch)
     probabilities = [scenario.p for scenario in problem.scenarios]
     found = commitments(problem, plan)
     for name in ("on_demand", "spot", "egress", "shortage"):
@@ -200,8 +200,8 @@ def commitments(problem: Problem, plan: Plan) -> dict[str, float]:
     }
 
 
-def _recourse(problem: Problem, dispatch: pd.DataFrame) -> list[dict[str, float]]:
-    """USD by kind for each scenario."""
+def recourse(problem: Problem, dispatch: pd.DataFrame) -> list[dict[str, float]]:
+    """USD over the planned hours by kind of cost, for each scenario."""
     offers = {offer.id: offer for offer in problem.offers}
     penalty = {one.id: one.shortage_penalty for one in problem.classes}
     spent: list[dict[str, float]] = [

@@ -7,15 +7,18 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from data.frames import records
 from data.hours import day_start, iso
 from data.money import exact
 from data.plan import BillFigures, Freshness, Plan, Summary
 from data.schema import COMMITTED_OPTIONS
 from planner import summary as figures
-from planner.assemble import PlanRules
+from planner.assemble import PlanRules, Stage
 from planner.classes import eligible
 from planner.demand import demand
+from planner.future import future_for, year_ahead
 from planner.holdings import holdings, with_advised
 from planner.horizon import horizon_of
 from planner.idle import idle_table
@@ -26,6 +29,7 @@ from planner.needs import needs_from
 from planner.nodes import last_segment
 from planner.owned import owned_from
 from planner.prices import offer_table
+from planner.problem import Cvar
 from planner.purchases import purchases
 from planner.quotas import quotas_from
 from planner.reasons import Basis as ReasonsBasis
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
     from data.hours import Window
     from data.reasons import OwnedPart, Reasons
+    from planner.horizon import Horizon
     from planner.outcome import Plan as Bought
     from planner.settings import Settings, WorkloadClass
 
@@ -208,7 +213,7 @@ def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFram
 
 
 def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
-    horizon = horizon_of(given.window.end, len(given.covered))
+    horizon = _planned(given)
     offers = offers_from(given.offers, given.shapes, bill, given.settings.plan.terms)
     now = day_start(given.as_of) + timedelta(days=1)
     owned, notes = owned_from(given.commitments, bill, offers, horizon, now)
@@ -216,6 +221,17 @@ def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
     if from_bill:
         notes = (*notes, f"priced from the bill, the book has no price: {', '.join(from_bill)}")
     return Supply(offers, owned, notes)
+
+
+def _is_long(given: NightInputs) -> bool:
+    """Whether the history says enough to forecast from it, and to commit on that."""
+    return len(given.covered) >= given.settings.plan.min_history_days * 24
+
+
+def _planned(given: NightInputs) -> Horizon:
+    """The year that the plan is for: the coming one, or where little is known the past again."""
+    horizon = horizon_of(given.window.end, len(given.covered))
+    return year_ahead(horizon) if _is_long(given) else horizon
 
 
 def _waterfall(
@@ -228,17 +244,21 @@ def _waterfall(
         return set(eligible(rule, table, given.shapes, family)) & set(supply.offers)
 
     settings = given.settings.plan
+    planned = _planned(given)
     needs = needs_from(bill, given.covered, given.settings, supply, allowed)
     quotas, quota_notes = quotas_from(given.settings.quotas, needs, supply)
-    supply = replace(supply, notes=(*supply.notes, *quota_notes))
+    future = future_for(needs, given.covered, planned, given.settings) if _is_long(given) else None
+    told = () if future is None else future.warnings
+    supply = replace(supply, notes=(*supply.notes, *quota_notes, *told))
     basis = Basis(
         needs=needs,
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
         rules=PlanRules(
             upfront_budget=settings.upfront_budget,
-            allow_commitments=len(given.covered) >= settings.min_history_days * 24,
+            allow_commitments=_is_long(given),
             quotas=quotas,
+            cvar=Cvar(settings.cvar.weight, settings.cvar.beta),
         ),
         solve_stage=StageSolver(
             gap=settings.gap,
@@ -247,6 +267,7 @@ def _waterfall(
             last=None if given.last is None else _advised(given.last, owned),
             tolerance=settings.tolerance,
         ),
+        future=future,
     )
     return run(bill, basis), supply
 
@@ -272,12 +293,11 @@ def _usable_last(given: NightInputs) -> tuple[Plan | None, tuple[str, ...]]:
 def _reasons(
     given: NightInputs, waterfall: Waterfall, supply: Supply, owned: tuple[OwnedPart, ...]
 ) -> Reasons:
-    horizon = horizon_of(given.window.end, len(given.covered))
     said = None if given.last is None else given.last.summary.reasons
     last = None
     if given.last is not None and said is not None:
         last = Last(given.last.date, said, given.settings.plan.tolerance)
-    return reasons(ReasonsBasis(waterfall, supply, horizon, owned), last)
+    return reasons(ReasonsBasis(waterfall, supply, _planned(given), owned), last)
 
 
 def _summary(
@@ -292,8 +312,9 @@ def _summary(
     steps = waterfall.steps
     saving = figures.total(advised["saving_per_month"])
     today, planned = to_cents(steps.today), to_cents(steps.plan)
-    expiring = to_cents(steps.expiring)
-    repriced = planned - today + saving - expiring
+    expiring, growth = to_cents(steps.expiring), to_cents(steps.growth)
+    repriced = planned - today + saving - expiring - growth
+    low, high = _saving_range(waterfall, saving)
     if expiring and abs(repriced) < _ROUNDING:
         # Each step is rounded to the cent by itself: what that leaves over is no change of prices.
         expiring, repriced = expiring + repriced, Decimal(0)
@@ -307,6 +328,9 @@ def _summary(
         expiring_per_month=expiring,
         whole_machines_per_month=to_cents(waterfall.plan.whole_machines),
         not_planned_per_month=to_cents(float(left_out) * month),
+        growth_per_month=growth,
+        saving_low_per_month=low,
+        saving_high_per_month=high,
     )
     per_hour = given.fleet.groupby("hour_start")["gpu_hours"].sum()
     return Summary(
@@ -331,6 +355,17 @@ def _summary(
         has_billing=given.has_billing,
         has_utilization=given.has_utilization,
     )
+
+
+def _saving_range(waterfall: Waterfall, saving: Decimal) -> tuple[Decimal | None, Decimal | None]:
+    """The saving at the 10th and the 90th percentile of what purchases save by scenario."""
+    plain, plan = waterfall.stages[Stage.EXPIRY], waterfall.plan
+    if len(plan.by_scenario) < 2:
+        return None, None
+    saved = np.subtract(plain.by_scenario, plan.by_scenario)
+    low, high = np.quantile(saved, [0.1, 0.9])
+    rest = saving - to_cents(waterfall.steps.buy)
+    return rest + to_cents(float(low)), rest + to_cents(float(high))
 
 
 def _rates(settings: Settings) -> tuple[str, ...]:

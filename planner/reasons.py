@@ -245,8 +245,12 @@ def _at_stake(basis: Basis, where: str, is_plan: bool) -> tuple[float, float]:
     names = {where}
     if is_plan:
         names = {one.id for one in problem.offers if one.provider == where and one.sp_rate}
-    demand = problem.scenarios[0].demand
-    needed = sum(float(demand[one.id].mean()) for one in problem.classes if names & set(one.offers))
+    needed = sum(
+        scenario.p * float(scenario.demand[one.id].mean())
+        for scenario in problem.scenarios
+        for one in problem.classes
+        if names & set(one.offers)
+    )
     owned = sum(
         one.gpus * one.until_hour / problem.hours for one in supply.owned if one.offer in names
     )
@@ -300,6 +304,7 @@ def _of_quota(limit: Limit, plan: Solved) -> list[PlanLimit]:
 def _shortages(plan: Solved, horizon: Horizon) -> tuple[PlanShortage, ...]:
     """Who is short in the planned year, the most GPU-hours first."""
     found = []
+    weight = horizon.weight / len(plan.problem.scenarios)  # which are alike in probability
     for one in plan.short:
         name, family = base_name(one.workload_class).rsplit("|", 1)
         found.append(
@@ -308,8 +313,8 @@ def _shortages(plan: Solved, horizon: Horizon) -> tuple[PlanShortage, ...]:
                 gpu_family=family,
                 first=_day(horizon, one.first_hour),
                 last=_day(horizon, one.last_hour),
-                hours=round(one.hours * horizon.weight, 6),
-                gpu_hours=round(one.gpu_hours * horizon.weight, 6),
+                hours=round(one.hours * weight, 6),
+                gpu_hours=round(one.gpu_hours * weight, 6),
                 most_gpus=round(one.gpus, 6),
                 limit=one.limit,
             )

@@ -146,6 +146,8 @@ def solve_figures(waterfall: Waterfall) -> SolveFigures:
         short_gpu_hours_per_month=round(plan.short_gpu_hours, 6),
         audited=round(plan.audited, 6),
         stages=stages,
+        scenarios=len(plan.problem.scenarios),
+        risk=round(result.costs["cvar"], 6),
     )
 
 

@@ -1,15 +1,17 @@
 """From today's bill to the plan's, each dollar counted once: the stages, solved one by one.
 
-    today - release - rightsize + repriced - use_idle - spot - move + expiring - buy = plan
+    today - release - rightsize + repriced - use_idle - spot - move + growth + expiring - buy = plan
 
 Every term is USD a month (730 hours). `repriced` is the difference between what the needed hours
 did cost and what the model says they cost, so that a change of price is never called a saving;
-`expiring` is what owned commitments change that end, or that were bought after the window. Hours
-that no priced offer can serve are counted as hours, never as dollars.
+`growth` is what the demand to come costs more than that of the past; `expiring` is what owned
+commitments change that end, or that were bought after the window. Hours that no priced offer can
+serve are counted as hours, never as dollars.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from planner.alternatives import alternatives
 from planner.assemble import Stage, problem_at
 from planner.optimise.audit import audit
 from planner.optimise.shortages import shortages
-from planner.outcome import empty_dispatch
+from planner.outcome import commitments, empty_dispatch, recourse
 from planner.supply import offer_id
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from planner.alternatives import Alternative, Key
     from planner.assemble import Need, PlanRules
+    from planner.future import Future
     from planner.horizon import Horizon
     from planner.optimise.shortages import Shortage
     from planner.outcome import Result
@@ -51,7 +54,8 @@ class Solved:
     class, offer and kind (paid or held), `reserved` the GPUs at work on reserved capacity by offer
     and hour; `short_gpu_hours` a month are served by no priced offer; `whole_machines` is what a
     month would cost more if each hour's GPUs were bought as whole machines; `audited` is the
-    result's objective priced again, USD a year; `short` is who is short of what, and why.
+    result's objective priced again, USD a year; `short` is who is short of what, and why;
+    `by_scenario` is the cost in each way in which demand may come. Sums over them are means.
     """
 
     stage: Stage
@@ -64,6 +68,7 @@ class Solved:
     whole_machines: float
     audited: float
     short: tuple[Shortage, ...] = ()
+    by_scenario: tuple[float, ...] = ()
 
     @property
     def scarce(self) -> frozenset[str]:
@@ -87,6 +92,7 @@ class Steps:
     use_idle: float
     spot: float
     move: float
+    growth: float
     expiring: float
     buy: float
     plan: float
@@ -121,13 +127,22 @@ class Waterfall:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What every stage shares."""
+    """What every stage shares; without a `future`, the past is taken to come again.
+
+    `supply` counts what is owned in hours of the planned year.
+    """
 
     needs: Sequence[Need]
     supply: Supply
     horizon: Horizon
     rules: PlanRules
     solve_stage: StageSolver
+    future: Future | None = None
+
+    @property
+    def planned(self) -> Horizon:
+        """The year that the plan is for."""
+        return self.horizon if self.future is None else self.future.horizon
 
 
 def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
@@ -153,7 +168,8 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         use_idle=use_idle,
         spot=cost[Stage.AS_IS] - cost[Stage.SPOT],
         move=cost[Stage.SPOT] - cost[Stage.MOVE],
-        expiring=cost[Stage.EXPIRY] - cost[Stage.MOVE],
+        growth=cost[Stage.DEMAND] - cost[Stage.MOVE],
+        expiring=cost[Stage.EXPIRY] - cost[Stage.DEMAND],
         buy=cost[Stage.EXPIRY] - cost[Stage.BUY],
         plan=cost[Stage.BUY],
     )
@@ -189,16 +205,29 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
     stages: dict[Stage, Solved] = {}
     former: Solved | None = None
     for stage in Stage:
-        if former is not None and stage is Stage.EXPIRY and _nothing_ends(basis):
-            cost = former.usd_per_month + sunk[stage] - sunk[former.stage]
-            stages[stage] = replace(former, stage=stage, usd_per_month=cost)
+        if former is not None and _is_same(stage, basis):
+            cost = sunk[stage] - sunk[former.stage]
+            stages[stage] = replace(
+                former,
+                stage=stage,
+                usd_per_month=former.usd_per_month + cost,
+                by_scenario=tuple(one + cost for one in former.by_scenario),
+            )
         else:
-            problem = problem_at(stage, basis.needs, basis.supply, basis.horizon, basis.rules)
+            ahead = basis.future if stage >= Stage.DEMAND and basis.future else basis.horizon
+            problem = problem_at(stage, basis.needs, basis.supply, ahead, basis.rules)
             solve = basis.solve_stage.plan if stage is Stage.BUY else basis.solve_stage.stage
             # The result is named nowhere else: its dispatch is large, and goes with the call.
             stages[stage] = _checked((stage, problem, sunk[stage]), solve(problem), former, basis)
         former = stages[stage]
     return stages
+
+
+def _is_same(stage: Stage, basis: Basis) -> bool:
+    """Whether a stage asks what the one before it asked."""
+    if stage is Stage.DEMAND:
+        return basis.future is None
+    return stage is Stage.EXPIRY and _nothing_ends(basis)
 
 
 def _checked(
@@ -223,20 +252,38 @@ def _checked(
 
 
 def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved:
-    dispatch = result.dispatch
+    dispatch = _expected(problem, result.dispatch)
     month = problem.hour_weight / MONTHS
     used = dispatch.groupby(["class", "offer", "kind"], sort=True)["gpus"].sum().reset_index()
     used["gpu_hours"] = used.pop("gpus") * month
     held = dispatch[dispatch["kind"] == "reserved"]
     reserved = held.groupby(["offer", "hour"], sort=True)["gpus"].sum().reset_index()
     short = float(used.loc[used["kind"] == "shortage", "gpu_hours"].sum())
-    cost = sunk + ((result.objective or 0.0) - result.costs["shortage"]) / MONTHS
+    ways = recourse(problem, result.dispatch)
+    spent = [math.fsum(one.values()) - one["shortage"] for one in ways]
+    chosen = math.fsum(commitments(problem, result.plan).values())
+    weighed = zip(problem.scenarios, spent, strict=True)
+    cost = sunk + (chosen + math.fsum(one.p * usd for one, usd in weighed)) / MONTHS
     slim = replace(result, dispatch=empty_dispatch())
-    used = used[used["kind"] != "shortage"].reset_index(drop=True)
-    whole = _whole_machines(dispatch, problem) * month
-    again = audit(problem, result.plan, dispatch).usd
-    missing = shortages(problem, dispatch)
-    return Solved(stage, problem, slim, cost, used, reserved, short, whole, again, missing)
+    return Solved(
+        stage=stage,
+        problem=problem,
+        result=slim,
+        usd_per_month=cost,
+        used=used[used["kind"] != "shortage"].reset_index(drop=True),
+        reserved=reserved,
+        short_gpu_hours=short,
+        whole_machines=_whole_machines(result.dispatch, problem) * month,
+        audited=audit(problem, result.plan, result.dispatch).usd,
+        short=shortages(problem, result.dispatch),
+        by_scenario=tuple(sunk + (chosen + usd) / MONTHS for usd in spent),
+    )
+
+
+def _expected(problem: Problem, dispatch: pd.DataFrame) -> pd.DataFrame:
+    """The dispatch with each scenario's GPUs times its probability, so that sums are means."""
+    p = np.array([one.p for one in problem.scenarios])
+    return dispatch.assign(gpus=dispatch["gpus"] * p[dispatch["scenario"].to_numpy()])
 
 
 def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
@@ -246,21 +293,22 @@ def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
     """
     hourly = dispatch[dispatch["kind"].isin(["on_demand", "savings_plan", "spot"])]
     ways = hourly["kind"].where(hourly["kind"] == "spot", "on_demand")
-    sums = hourly.assign(kind=ways).groupby(["offer", "kind"], sort=True)
+    sums = hourly.assign(kind=ways).groupby(["offer", "kind", "scenario"], sort=True)
     extra = 0.0
     for key, part in sums:
         offer = next(one for one in problem.offers if one.id == key[0])
         price = offer.on_demand if key[1] == "on_demand" else offer.spot
         gpus = part.groupby("hour")["gpus"].sum().to_numpy()
         whole = np.ceil(gpus / offer.gpus - 1e-9) * offer.gpus
-        extra += float((whole - gpus).sum()) * (price or 0.0)
+        p = problem.scenarios[int(part["scenario"].iloc[0])].p
+        extra += p * float((whole - gpus).sum()) * (price or 0.0)
     return extra
 
 
 def _nothing_ends(basis: Basis) -> bool:
     """Whether what is owned today is all there is, for the whole planned year."""
     owned = basis.supply.owned
-    return all(one.until_hour >= basis.horizon.hours and not one.begins for one in owned)
+    return all(one.until_hour >= basis.planned.hours and not one.begins for one in owned)
 
 
 def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:
@@ -268,7 +316,7 @@ def _sunk(bill: pd.DataFrame, basis: Basis) -> dict[Stage, float]:
     month = HOURS_PER_MONTH / basis.horizon.observed_hours
     committed = bill[bill["purchase_option"].isin(COMMITTED_OPTIONS)]
     all_year = float(committed["cost"].sum()) * month
-    hours = basis.horizon.hours
+    hours = basis.planned.hours
     change = sum(
         one.ahead_usd_per_month * one.until_hour / hours - one.usd_per_month
         for one in basis.supply.owned

@@ -57,6 +57,7 @@ def bill_steps(bill: BillFigures) -> list[Step]:
     changes = [
         (-bill.saving_per_month, "savings: the sum of the recommendations"),
         (bill.repriced_per_month, "the plan's prices, not those billed (no saving)"),
+        (bill.growth_per_month, "the demand to come, not that of the past (no saving)"),
         (bill.expiring_per_month, "owned commitments that begin or end (no saving)"),
     ]
     steps = [Step(shown(bill.today_per_month, bill.currency), "today")]
@@ -74,7 +75,12 @@ def adds_up(bill: BillFigures) -> bool:
 
 
 def _adds_up(bill: BillFigures, rounded: Callable[[Decimal], Decimal]) -> bool:
-    changes = (-bill.saving_per_month, bill.repriced_per_month, bill.expiring_per_month)
+    changes = (
+        -bill.saving_per_month,
+        bill.repriced_per_month,
+        bill.growth_per_month,
+        bill.expiring_per_month,
+    )
     shown = sum((rounded(change) for change in changes), rounded(bill.today_per_month))
     return shown == rounded(bill.plan_per_month)
 
@@ -127,7 +133,8 @@ def year_of(solve: SolveFigures, summary: Summary) -> Year:
     cannot be set side by side where there are any.
     """
     cycles, rest = divmod(solve.hours_planned, max(summary.hours_observed, 1))
-    solved = money.quotient(money.exact(solve.objective), money.MONTHS_PER_YEAR)
+    spent = money.exact(solve.objective) - money.exact(solve.risk)
+    solved = money.quotient(spent, money.MONTHS_PER_YEAR)
     owned = summary.bill.plan_per_month - solved
     is_known = solve.short_gpu_hours_per_month == 0 and owned > Decimal("-0.5")
     return Year(cycles if rest == 0 and cycles else None, solved, owned if is_known else None)

@@ -8,6 +8,7 @@ from planner.settings.sections import (
     AlertTarget,
     AlertWhen,
     Cvar,
+    EventRule,
     ExchangeRate,
     Guards,
     Inputs,
@@ -22,7 +23,7 @@ from planner.settings.whole import Document, Settings, default_store
 
 __all__ = [
     "SOURCE_KINDS", "UNCLASSIFIED", "AlertRule", "AlertTarget", "AlertWhen", "Cvar",
-    "Document", "ExchangeRate", "Guards", "Inputs", "MatchRule", "OfferRule", "PlanSettings",
-    "PriceSettings", "QuotaRule", "Settings", "Source", "StoreSettings", "Thresholds",
-    "WorkloadClass", "default_store",
+    "Document", "EventRule", "ExchangeRate", "Guards", "Inputs", "MatchRule", "OfferRule",
+    "PlanSettings", "PriceSettings", "QuotaRule", "Settings", "Source", "StoreSettings",
+    "Thresholds", "WorkloadClass", "default_store",
 ]  # fmt: skip

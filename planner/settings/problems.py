@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -37,6 +38,7 @@ _WANTED = {
     "model": "a table",
     "date": "a date such as 2026-11-01",
 }
+_NAMED = {"classes": "class", "alerts": "alert", "events": "event"}
 Place: TypeAlias = tuple[str | int, ...]
 
 
@@ -64,10 +66,10 @@ def place_text(document: Mapping[str, Any], place: Place) -> str:
     text = ""
     for step in place:
         text += f"[{step}]" if isinstance(step, int) else (f".{step}" if text else step)
-    if len(place) > 1 and place[0] in ("classes", "alerts") and isinstance(place[1], int):
+    if len(place) > 1 and place[0] in _NAMED and isinstance(place[1], int):
         name = _at(document, (*place[:2], "name"))
         if isinstance(name, str) and name:
-            text += f' ({"class" if place[0] == "classes" else "alert"} "{name}")'
+            text += f' ({_NAMED[str(place[0])]} "{name}")'
     return text
 
 
@@ -218,10 +220,12 @@ def _cross_faults(document: Mapping[str, Any]) -> list[Problem]:
     return [
         *_doubled(document, "classes"),
         *_doubled(document, "alerts"),
+        *_doubled(document, "events"),
         *_unreachable_classes(document),
         *_undefined_targets(document),
         *_missing_rate(document),
         *_quotas(document),
+        *_events(document),
     ]
 
 
@@ -282,6 +286,19 @@ def _quotas(document: Mapping[str, Any]) -> Iterator[Problem]:
                 what = f"{use} there is limited by quotas[{first[key]}] already"
                 yield Problem(where, what, "leave one of them out")
             first.setdefault(key, index)
+
+
+def _events(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Events that end before they begin, change nothing, or add GPUs to no class."""
+    for index, row in _entries(document, "events"):
+        where = place_text(document, ("events", index))
+        begin, end = row.get("from"), row.get("until")
+        if type(begin) is date and type(end) is date and end <= begin:
+            yield Problem(f"{where}.until", f"{end} is not after from, {begin}", "correct a date")
+        if row.get("factor", 1) == 1 and row.get("gpus", 0) == 0:
+            yield Problem(where, "changes nothing", "state a factor or gpus")
+        if row.get("gpus", 0) != 0 and "class" not in row:
+            yield Problem(where, "adds gpus to no class", "state the class")
 
 
 def _missing_rate(document: Mapping[str, Any]) -> Iterator[Problem]:

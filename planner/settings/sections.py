@@ -108,7 +108,8 @@ class PlanSettings(Section):
 
     `history_days` of billed hours are read, and fewer than `min_history_days` give a warning.
     The newest `settle_hours` of a bill are taken as not complete. `spot_interruptions_per_hour`
-    is an assumption, used with a class's checkpoint and restart times.
+    is an assumption, used with a class's checkpoint and restart times. `scenarios` ways in which
+    demand may come are planned for; with one, the forecast alone.
     """
 
     horizon_days: Count = 365
@@ -118,6 +119,7 @@ class PlanSettings(Section):
     terms: Annotated[tuple[Literal["1y", "3y"], ...], Field()] = ("1y",)
     upfront_budget: NotNegative = 0.0
     spot_interruptions_per_hour: NotNegative = 0.1
+    scenarios: Annotated[int, Field(ge=1, le=100)] = 6
     cvar: Cvar = Cvar()
     tolerance: NotNegative = 0.001
     gap: NotNegative = 1e-4
@@ -140,6 +142,23 @@ class QuotaRule(Section):
         "on_demand",
         "spot",
     )
+
+
+class EventRule(Section):
+    """Something known to come: a launch, a team that leaves, a project's end.
+
+    From the day `from` until the day `until` (exclusive; without it, for good) the demand of a
+    class (without one, of all) is multiplied by `factor`, and `gpus` are added. It happens with
+    probability `chance`.
+    """
+
+    name: Name
+    workload_class: Name | None = Field(default=None, alias="class")
+    from_date: date = Field(alias="from")
+    until: date | None = None
+    factor: NotNegative = 1.0
+    gpus: NotNegative = 0.0
+    chance: Share = 1.0
 
 
 class Guards(Section):

@@ -13,6 +13,7 @@ from planner.settings.classes import UNCLASSIFIED, WorkloadClass
 from planner.settings.sections import (
     AlertRule,
     AlertTarget,
+    EventRule,
     Guards,
     Inputs,
     PlanSettings,
@@ -42,6 +43,7 @@ class Document(Section):
     prices: PriceSettings = PriceSettings()
     plan: PlanSettings = PlanSettings()
     quotas: tuple[QuotaRule, ...] = ()
+    events: tuple[EventRule, ...] = ()
     guards: Guards = Guards()
     alerts: tuple[AlertRule, ...] = ()
     alert_targets: dict[Name, AlertTarget] = Field(default_factory=dict)

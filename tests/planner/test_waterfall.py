@@ -52,7 +52,8 @@ def work_out(
 
 def identity(steps: Steps) -> float:
     gains = steps.release + steps.rightsize + steps.use_idle + steps.spot + steps.buy + steps.move
-    return steps.today + steps.repriced + steps.expiring - gains - steps.plan
+    changes = steps.repriced + steps.growth + steps.expiring
+    return steps.today + changes - gains - steps.plan
 
 
 ON_DEMAND = bills.price("on_demand", 6.88)

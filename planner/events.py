@@ -1,0 +1,97 @@
+"""Known events of the configuration, such as a launch or a project's end, in the demand to come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.hours import HOUR, day_start
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from planner.future import Future
+    from planner.horizon import Horizon
+    from planner.settings import EventRule
+
+    Array = npt.NDArray[np.float64]
+
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Modelled hours [start, end) of an event, at least one."""
+
+    start: int
+    end: int
+
+
+def with_events(future: Future, rules: Sequence[EventRule], recent: Mapping[str, float]) -> Future:
+    """The demand with every event in as many scenarios as its chance says, and notes on the others.
+
+    `recent` are mean GPUs by class id (class|family): GPUs that an event adds are shared out by
+    them. Events of one file happen or not each by itself, by fixed lots.
+    """
+    demand = {name: paths.copy() for name, paths in future.demand.items()}
+    point = {name: path.copy() for name, path in future.point.items()}
+    lots = np.random.default_rng(_SEED)
+    notes = []
+    for rule in rules:
+        order = lots.permutation(len(future.probabilities))
+        span = span_of(rule, future.horizon)
+        names = [name for name in demand if rule.workload_class in (None, _class_of(name))]
+        told = _unused(rule, span, names, len(order))
+        if told:
+            notes.append(f"the event {rule.name} is left out: {told}")
+        if span is None or told:
+            continue
+        happens = order[: round(rule.chance * len(order))]
+        for name, added in _shares(rule.gpus, names, recent).items():
+            hours = slice(span.start, span.end)
+            demand[name][happens, hours] = demand[name][happens, hours] * rule.factor + added
+            changed = point[name][hours] * rule.factor + added
+            point[name][hours] += rule.chance * (changed - point[name][hours])
+    return replace(future, demand=demand, point=point, warnings=(*future.warnings, *notes))
+
+
+def span_of(rule: EventRule, horizon: Horizon) -> Span | None:
+    """The modelled hours of an event that begins in the planned year; None for others.
+
+    As ends of commitments do, it begins and ends where its dates fall in the year.
+    """
+    begin = (day_start(rule.from_date) - horizon.start) / HOUR / horizon.weight
+    end = float(horizon.hours)
+    if rule.until is not None:
+        end = min((day_start(rule.until) - horizon.start) / HOUR / horizon.weight, end)
+    if begin < 0 or begin >= horizon.hours:
+        return None
+    first = min(round(begin), horizon.hours - 1)
+    return Span(first, max(round(end), first + 1))
+
+
+def _class_of(name: str) -> str:
+    return name.rsplit("|", 1)[0]
+
+
+def _unused(rule: EventRule, span: Span | None, names: Sequence[str], scenarios: int) -> str:
+    if span is None:
+        return (
+            "it does not begin in the coming year; what began earlier shows in the history already"
+        )
+    if not names:
+        return f"nothing of class {rule.workload_class} ran in the window"
+    if round(rule.chance * scenarios) == 0:
+        return f"its chance of {rule.chance:g} is less than half of one of {scenarios} scenarios"
+    return ""
+
+
+def _shares(gpus: float, names: Sequence[str], recent: Mapping[str, float]) -> dict[str, float]:
+    total = sum(recent[name] for name in names)
+    if total <= 0:
+        return {name: gpus / len(names) for name in names}
+    return {name: gpus * recent[name] / total for name in names}
