@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy as np
 
@@ -131,6 +131,23 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitmentLimit:
+    """The most GPUs that new reservations and savings plans may hold on some offers in all."""
+
+    id: str
+    offers: tuple[str, ...]
+    gpus: float
+
+    def plan_gpus(self, offers: Iterable[Offer]) -> dict[str, float]:
+        """GPUs that 1 USD an hour of each provider's savings plan may hold, at the lowest rate."""
+        rates: dict[str, float] = {}
+        for one in offers:
+            if one.id in self.offers and one.sp_rate is not None:
+                rates[one.provider] = min(one.sp_rate, rates.get(one.provider, math.inf))
+        return {provider: 1 / rate for provider, rate in rates.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A capacity block: `gpus` of an offer for hours `start` to `start + length - 1`."""
 
@@ -179,6 +196,7 @@ class Problem:
     quotas: tuple[Quota, ...] = ()
     blocks: tuple[Block, ...] = ()
     upfront_budget: float | None = None
+    commitment_limits: tuple[CommitmentLimit, ...] = ()
     cvar: Cvar | None = None
     id: str = ""
     title: str = ""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _P_TOLERANCE = 1e-9
 _PROBLEM_FIELDS = (
     "format", "id", "title", "hours", "hour_weight", "classes", "offers", "scenarios",
-    "on_demand_integer", "savings_plans", "quotas", "blocks", "upfront_budget", "cvar",
-    "optimal_objective",
+    "on_demand_integer", "savings_plans", "quotas", "blocks", "upfront_budget",
+    "commitment_limits", "cvar", "optimal_objective",
 )  # fmt: skip
 _CLASS_FIELDS = (
     "id", "kind", "offers", "shortage_penalty", "window", "min_firm_share",
@@ -107,6 +107,7 @@ def _problem(document: object, faults: Faults) -> ask.Problem | None:
         quotas=quotas(top, ids.regions),
         blocks=_blocks(top, ids, hours),
         upfront_budget=top.number_or_null("upfront_budget", AMOUNT),
+        commitment_limits=_commitment_limits(top, ids),
         cvar=_cvar(top),
         id=top.text("id", ""),
         title=top.text("title", ""),
@@ -155,15 +156,11 @@ def _classes(top: Fields, ids: _Ids) -> tuple[ask.ProblemClass, ...]:
     for entry in _entries(top, "classes", "class", required=True):
         entry.only(_CLASS_FIELDS)
         kind, window = _kind(entry)
-        offers = entry.names("offers")
-        for offer in offers:
-            if offer not in ids.offers:
-                entry.fault("offers", f"unknown offer {show(offer)}")
         found.append(
             ask.ProblemClass(
                 id=entry.text("id"),
                 kind=kind,
-                offers=offers,
+                offers=_known_offers(entry, ids),
                 shortage_penalty=entry.number("shortage_penalty", PRICE),
                 window=window,
                 min_firm_share=entry.number("min_firm_share", SHARE, 0.0),
@@ -171,6 +168,14 @@ def _classes(top: Fields, ids: _Ids) -> tuple[ask.ProblemClass, ...]:
             )
         )
     return tuple(found)
+
+
+def _known_offers(entry: Fields, ids: _Ids) -> tuple[str, ...]:
+    offers = entry.names("offers")
+    for offer in offers:
+        if offer not in ids.offers:
+            entry.fault("offers", f"unknown offer {show(offer)}")
+    return offers
 
 
 def _kind(entry: Fields) -> tuple[ask.ClassKind, int]:
@@ -318,6 +323,15 @@ def _blocks(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Block, ...]:
             what = f"start + length must be <= {hours} hours, is {block.start + block.length}"
             entry.fault("length", what)
         found.append(block)
+    return tuple(found)
+
+
+def _commitment_limits(top: Fields, ids: _Ids) -> tuple[ask.CommitmentLimit, ...]:
+    found = []
+    for entry in _entries(top, "commitment_limits", "commitment limit"):
+        entry.only(("id", "offers", "gpus"))
+        offers = _known_offers(entry, ids)
+        found.append(ask.CommitmentLimit(entry.text("id"), offers, entry.number("gpus", AMOUNT)))
     return tuple(found)
 
 

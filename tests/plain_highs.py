@@ -91,6 +91,17 @@ def first_stage(asked, program):
         stage["plans"][plan.provider] = (hours_there(asked, plan), commitment)
     if asked.upfront_budget is not None:
         program.row(spent, high=asked.upfront_budget)
+    for limit in asked.commitment_limits:
+        counted = [(n, one.gpus) for one, _, n in stage["ways"] if one.id in limit.offers]
+        for provider, (_, commitment) in stage["plans"].items():
+            rates = [
+                one.sp_rate
+                for one in asked.offers
+                if one.id in limit.offers and one.provider == provider and one.sp_rate
+            ]
+            if rates:
+                counted.append((commitment, 1 / min(rates)))
+        program.row(counted, high=limit.gpus)
     return stage
 
 

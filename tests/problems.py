@@ -110,6 +110,10 @@ def broken_rules(asked, result):
     )
     if asked.upfront_budget is not None and upfront > asked.upfront_budget + TOLERANCE:
         found.append(f"upfront {upfront}")
+    for limit in asked.commitment_limits:
+        held = committed(asked, limit, result)
+        if held > limit.gpus + TOLERANCE:
+            found.append(f"commitment limit {limit.id}: {held}")
     table = {}
     for row in result.dispatch.itertuples(index=False):
         scenario, hour, name, where, kind, gpus, useful = row
@@ -132,6 +136,17 @@ def broken_rules(asked, result):
             if one.kind is ClassKind.DEFERRABLE:
                 found += _broken_waits(asked, one, table, s, scenario.demand[one.id])
     return found
+
+
+def committed(asked, limit, plan):
+    """GPUs that count against a limit of commitments."""
+    listed = [one for one in asked.offers if one.id in limit.offers]
+    sizes = {one.id: one.gpus for one in listed}
+    held = sum(one.count * sizes.get(one.offer, 0) for one in plan.reservations)
+    for spend in plan.savings_plans:
+        mine = [one.sp_rate for one in listed if one.provider == spend.provider and one.sp_rate]
+        held += spend.usd_per_hour / min(mine) if mine else 0.0
+    return held
 
 
 def _useful(asked, name, cell):

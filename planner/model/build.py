@@ -20,6 +20,7 @@ CONSTRAINTS = (
     constraints.cap_quota,
     constraints.cap_availability,
     constraints.cap_upfront,
+    constraints.cap_commitments,
     constraints.measure_scenario_cost,
     constraints.measure_excess,
 )

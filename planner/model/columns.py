@@ -42,6 +42,7 @@ class Names:
     blocks: dict[str, str]
     providers: dict[str, str]
     quotas: dict[tuple[str, ...], str]
+    limits: dict[str, str]
     cells: list[str]
 
 
@@ -226,6 +227,7 @@ def _names(reduced: Reduced) -> Names:
         blocks=labels(block.id for block in problem.blocks),
         providers=labels(plan.provider for plan in problem.savings_plans),
         quotas={pair: regions[".".join(pair)] for pair in reduced.quotas},
+        limits=labels(limit.id for limit in problem.commitment_limits),
         cells=[f"{hour}" if single else f"s{scenario},{hour}" for scenario, hour in cells],
     )
 

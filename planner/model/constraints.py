@@ -183,6 +183,26 @@ def cap_upfront(made: Columns) -> None:
         made.lp.addConstraint(linear(terms) <= budget, "cap_upfront")
 
 
+def cap_commitments(made: Columns) -> None:
+    """sum_{o in l, k} g_o R_ok + sum_m Y_m / (least sigma_mo, o in l) <= L_l for each limit."""
+    problem = made.reduced.problem
+    for limit in problem.commitment_limits:
+        terms = []
+        for (pool, position), column in made.counts.items():
+            offer, _ = made.reduced.pools[pool].reservations[position]
+            if offer.id in limit.offers:
+                terms.append((column, float(offer.gpus)))
+        held = limit.plan_gpus(problem.offers)
+        terms += [
+            (column, held[provider])
+            for provider, column in made.commitments.items()
+            if provider in held
+        ]
+        if terms:
+            label = f"cap_commitments[{made.names.limits[limit.id]}]"
+            made.lp.addConstraint(linear(terms) <= limit.gpus, label)
+
+
 def measure_scenario_cost(made: Columns) -> None:
     """q_s >= sum_t omega_t [ recourse cost ], only where the risk term needs it."""
     cells = made.reduced.cells

@@ -208,7 +208,7 @@ def _pool(
     blocks = sorted((b for b in problem.blocks if b.offer in names), key=lambda b: b.id)
     sold = [(offer, way) for offer in offers for way in offer.reservations]
     if exact:
-        sold = _undominated(sold, problem.hours, problem.upfront_budget is not None)
+        sold = _undominated(sold, problem)
     peak = None
     if exact:
         peak = float(np.max(sum(most_at_once(groups[index]) for index in egress)))
@@ -235,9 +235,17 @@ def most_at_once(group: Group) -> Array:
 
 
 def _undominated(
-    sold: Sequence[tuple[Offer, Reservation]], hours: int, limited: bool
+    sold: Sequence[tuple[Offer, Reservation]], problem: Problem
 ) -> list[tuple[Offer, Reservation]]:
-    """Reservations without those that others of the same pool replace at no more money."""
+    """Reservations without those that others of the same pool replace at no more money.
+
+    What replaces another counts against no limit of commitments that the other does not.
+    """
+    hours, budgeted = problem.hours, problem.upfront_budget is not None
+    counted = {
+        offer.id: {limit.id for limit in problem.commitment_limits if offer.id in limit.offers}
+        for offer, _ in sold
+    }
     kept: list[tuple[Offer, Reservation]] = []
 
     def cost(way: Reservation) -> float:
@@ -253,7 +261,8 @@ def _undominated(
     ):
         if not any(
             offer.gpus % rival.gpus == 0
-            and (not limited or cheap.upfront <= way.upfront)
+            and (not budgeted or cheap.upfront <= way.upfront)
+            and counted[rival.id] <= counted[offer.id]
             and covers(cheap, way)
             for rival, cheap in kept
         ):

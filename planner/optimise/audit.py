@@ -110,6 +110,26 @@ def _first_stage(problem: Problem, plan: Plan) -> list[str]:
     faults = [f"block {b.id}: {b.count} bought" for b in plan.blocks if b.count > most[b.id]]
     if problem.upfront_budget is not None and paid > problem.upfront_budget * (1 + _SLACK) + _SLACK:
         faults.append(f"upfront {paid:.2f} is above the budget {problem.upfront_budget:.2f}")
+    return faults + _commitments(problem, plan)
+
+
+def _commitments(problem: Problem, plan: Plan) -> list[str]:
+    """Limits of commitments that the plan exceeds; a plan's USD buy at the lowest rate listed."""
+    faults = []
+    for limit in problem.commitment_limits:
+        listed = [offer for offer in problem.offers if offer.id in limit.offers]
+        gpus = {offer.id: offer.gpus for offer in listed}
+        held = [float(gpus.get(one.offer, 0) * one.count) for one in plan.reservations]
+        for spend in plan.savings_plans:
+            rates = [
+                offer.sp_rate
+                for offer in listed
+                if offer.provider == spend.provider and offer.sp_rate is not None
+            ]
+            held += [spend.usd_per_hour / min(rates)] if rates else []
+        used = math.fsum(held)
+        if used > limit.gpus * (1 + _SLACK) + _SLACK:
+            faults.append(f"commitment limit {limit.id}: {used:.6g} GPUs of {limit.gpus:g}")
     return faults
 
 

@@ -15,6 +15,7 @@ from data.money import HOURS_PER_MONTH
 from planner.model.options import Use, quota_name
 from planner.model.reductions import demand_of
 from planner.optimise.dispatch_oracle import DispatchOracle
+from planner.optimise.first_stage import UPFRONT_BUDGET
 from planner.optimise.shortages import Shortage, shortages
 from planner.problem import ClassKind, active, paid_hours
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.optimise.engine import Found
+    from planner.optimise.first_stage import Limit as Row
     from planner.optimise.recourse import Evaluation, Risk
     from planner.problem import Offer, Problem, Reservation
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _FOREVER = float("inf")
 _WEIGHED = 8  # rejected lines whose first is priced exactly; of others a bound is told
 _WORTH = 1e-6  # USD a month; less is a solver's rounding
+_LITTLE = 1e-3  # USD an hour more of a savings plan; where a limit has less room, it binds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A quota or the budget: what one more GPU (or USD) of it would save a month."""
+    """A quota, commitment limit or the budget: what one more GPU (or USD) of it saves a month."""
 
     kind: str
     name: str
@@ -172,7 +175,7 @@ class _Facts:
         return tuple(found)
 
     def limits(self) -> tuple[Limit, ...]:
-        """Quotas and the budget with what one more unit would save, the dearest first."""
+        """Quotas and limits with what one more unit would save, the dearest first."""
         pairs = sorted(self._found.reduced.quotas)
         found = []
         oracle = self._found.oracle
@@ -185,9 +188,9 @@ class _Facts:
                 Limit("quota", " ".join([*pair, *self._unit_of(pair)]), float(value) + 0.0)  # -0.0
                 for pair, value in zip(pairs, worth.tolist(), strict=True)
             ]
-        if self._found.first.budget is not None:
-            budget = self._found.search.master.reduced_costs()[1]
-            found.append(Limit("upfront_budget", "", budget * _per_month(self._found) + 0.0))
+        prices = self._found.search.master.limit_prices()
+        for limit, price in zip(self._found.first.limits, prices, strict=True):
+            found.append(Limit(limit.kind, limit.name, price * _per_month(self._found) + 0.0))
         return tuple(sorted(found, key=lambda limit: (-limit.usd_per_month, limit.name)))
 
     def _unit_of(self, name: tuple[str, ...]) -> list[str]:
@@ -249,8 +252,9 @@ class _Facts:
         if saves <= costs:
             most = "" if exact else "at most "
             return f"the first saves {most}${saves:,.0f} a month and costs ${costs:,.0f}"
-        if self._over_budget(number):
-            return "the upfront budget does not allow it"
+        limit = self._held_by(number)
+        if limit is not None:
+            return f"the {limit.label.replace('_', ' ', 1)} does not allow it"
         return (
             f"the first saves ${saves:,.0f} a month, within the gap of the ${costs:,.0f} it costs"
         )
@@ -268,11 +272,15 @@ class _Facts:
             return "no class with demand may use it"
         return "another reservation that the same classes may use costs no more"
 
-    def _over_budget(self, number: int) -> bool:
+    def _held_by(self, number: int) -> Row | None:
+        """The first limit that one more of the column (of a savings plan: a little) breaks."""
         first = self._found.first
-        if first.budget is None:
-            return False
-        return float(first.upfront @ self._z + first.upfront[number]) > first.budget
+        step = 1.0 if first.whole[number] else _LITTLE
+        for limit in first.limits:
+            more = float(limit.weights[number]) * step
+            if more and float(limit.weights @ self._z + more) > limit.most:
+                return limit
+        return None
 
     def _paid_share(self, way: Reservation) -> float:
         """Hours that a reservation is paid for, as a share of the file's."""
@@ -308,12 +316,13 @@ class _Facts:
         return float(self._used.get(offer.id, 0.0)) / (there * scenarios) if there else None
 
     def _binding(self, number: int) -> str:
-        first = self._found.first
-        if first.upfront[number] and self._over_budget(number):
-            return "upfront_budget"
+        first, limit = self._found.first, self._held_by(number)
+        pays = self._saves[number] > self._costs[number]
+        if limit is not None and (pays or limit.kind == UPFRONT_BUDGET):
+            return limit.label
         if self._z[number] >= first.upper[number]:
             return "as many as are sold" if first.bought[number].kind == "block" else "peak demand"
-        return "break-even" if self._saves[number] <= self._costs[number] else "whole instances"
+        return "whole instances" if pays else "break-even"
 
     def _instead(self, offer: Offer | None, unit: str) -> str:
         if offer is None:

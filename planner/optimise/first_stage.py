@@ -19,14 +19,19 @@ from planner.outcome import BlockCount, Commitment, Plan, ReservedCount
 from planner.problem import active, paid_hours
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from planner.model.reductions import Reduced
+    from planner.problem import CommitmentLimit, Problem
 
     Array = npt.NDArray[np.float64]
     Places = npt.NDArray[np.intp]
 
 _NOTHING = 1e-9  # USD an hour; less is a solver's rounding
+_ROUNDING = 1e-12  # of what a limit leaves
+UPFRONT_BUDGET, COMMITMENT_LIMIT = "upfront_budget", "commitment_limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +54,25 @@ class Bought:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """A row weights.z <= most: the upfront budget (USD), or a limit of commitments (GPUs)."""
+
+    kind: str
+    name: str
+    weights: Array
+    most: float
+
+    @property
+    def label(self) -> str:
+        """Kind and name."""
+        return f"{self.kind} {self.name}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FirstStage:
     """Columns z with bounds and cost (USD per hour weight), and the sources u that they feed.
 
-    u[source] += amount * z; `upfront` is USD per unit of z against `budget`.
+    u[source] += amount * z; `limits` are rows over z.
     """
 
     bought: tuple[Bought, ...]
@@ -61,8 +81,7 @@ class FirstStage:
     whole: npt.NDArray[np.bool_]
     source: Places
     amount: Array
-    upfront: Array
-    budget: float | None
+    limits: tuple[Limit, ...]
     sources: tuple[Source, ...]
 
     def __len__(self) -> int:
@@ -77,6 +96,21 @@ class FirstStage:
         """Slopes per unit of u (last axis) as slopes per unit of z."""
         spread: Array = slopes[..., self.source] * self.amount
         return spread
+
+    def counts_fit(self, z: Array) -> bool:
+        """Whether the whole counts alone keep every limit."""
+        counts = np.where(self.whole, z, 0.0)
+        return all(limit.weights @ counts <= limit.most for limit in self.limits)
+
+    def within(self, z: Array) -> Array:
+        """The plan with its savings plans lowered to what its counts leave of each limit."""
+        for limit in self.limits:
+            used = limit.weights * z
+            left = max(limit.most - float(used[self.whole].sum()), 0.0)
+            spent = float(used[~self.whole].sum())
+            if spent > left * (1 + _ROUNDING):
+                z = np.where(~self.whole & (limit.weights > 0), z * (left / spent), z)
+        return z
 
     def plan(self, z: Array) -> Plan:
         """The plan as records, counts rounded to whole numbers."""
@@ -139,7 +173,7 @@ def first_stage(reduced: Reduced) -> FirstStage:
         limit = _largest_commitment(reduced, provider)
         cost = float(paid_hours(one.start, one.term, hours))
         rows.append((name, cost, limit, False, len(sources) - 1, 1.0, 0.0))
-    return _as_arrays(rows, reduced.problem.upfront_budget, tuple(sources))
+    return _as_arrays(rows, reduced.problem, tuple(sources))
 
 
 def plans(reduced: Reduced) -> tuple[str, ...]:
@@ -164,19 +198,37 @@ def _largest_commitment(reduced: Reduced, provider: str) -> float:
 
 def _as_arrays(
     rows: list[tuple[Bought, float, float, bool, int, float, float]],
-    budget: float | None,
+    problem: Problem,
     sources: tuple[Source, ...],
 ) -> FirstStage:
     names, *numbers = zip(*rows, strict=True) if rows else ((), (), (), (), (), (), ())
     cost, upper, whole, source, amount, upfront = numbers
+    bought: tuple[Bought, ...] = tuple(names)
+    limits = [_commitment_limit(problem, one, bought, amount) for one in problem.commitment_limits]
+    if problem.upfront_budget is not None:
+        paid = np.array(upfront, dtype=float)
+        limits.insert(0, Limit(UPFRONT_BUDGET, "", paid, problem.upfront_budget))
     return FirstStage(
-        bought=tuple(names),
+        bought=bought,
         cost=np.array(cost, dtype=float),
         upper=np.array(upper, dtype=float),
         whole=np.array(whole, dtype=bool),
         source=np.array(source, dtype=np.intp),
         amount=np.array(amount, dtype=float),
-        upfront=np.array(upfront, dtype=float),
-        budget=budget,
+        limits=tuple(limits),
         sources=sources,
     )
+
+
+def _commitment_limit(
+    problem: Problem, limit: CommitmentLimit, bought: Sequence[Bought], amount: Sequence[float]
+) -> Limit:
+    """GPUs that a unit of each column counts against a limit."""
+    held = limit.plan_gpus(problem.offers)
+    weights = np.zeros(len(bought))
+    for number, one in enumerate(bought):
+        if one.kind == "reservation" and one.offer in limit.offers:
+            weights[number] = amount[number]
+        elif one.kind == "plan":
+            weights[number] = held.get(one.id, 0.0)
+    return Limit(COMMITMENT_LIMIT, limit.id, weights, limit.gpus)

@@ -2,7 +2,7 @@
 
     min  c.z + sum_s p_s q_s + lambda ( eta + sum_s p_s zeta_s / (1 - beta) )
     q_s = sum of the parts of s,  theta_part >= value + slope.(u(z) - u0)  for each cut
-    zeta_s >= q_s - eta,  sum upfront z <= U,  0 <= z <= upper
+    zeta_s >= q_s - eta,  A z <= b (upfront budget, commitment limits),  0 <= z <= upper
 
 Its relaxation is kept in HiGHS and grows by arrays, twice: once to bound, once to step. A step is
 the plan nearest to the best one so far, in capacity, that the cuts price at a given level. With
@@ -129,12 +129,10 @@ class Master:
         """The solver of the relaxation and its version."""
         return f"highs {self._highs.version()}"
 
-    def reduced_costs(self) -> tuple[Array, float]:
-        """Of the relaxation: reduced cost of each column, and the worth of one more budget USD."""
-        solution = self._highs.getSolution()
-        dual = np.array(solution.col_dual[: self._columns])
-        budget = -solution.row_dual[self._budget] if self._budget is not None else 0.0
-        return dual, float(budget)
+    def limit_prices(self) -> list[float]:
+        """Of the relaxation: the worth of one more unit of each limit of the first stage."""
+        dual = self._highs.getSolution().row_dual
+        return [0.0 if row is None else float(-dual[row]) for row in self._limits]
 
     def whole(self, solver: str, gap: float, time_limit: float) -> tuple[Point | None, float, str]:
         """A plan with whole counts, the proven lower bound, and the solver's name."""
@@ -144,7 +142,7 @@ class Master:
         if not run.has_solution:
             return None, bound, run.solver
         z = np.array([column.varValue or 0.0 for column in columns])
-        z = np.where(self._first.whole, np.round(z), z)
+        z = self._first.within(np.where(self._first.whole, np.round(z), z))
         value = pulp.value(lp.objective)
         return Point(np.clip(z, 0.0, self._first.upper), float(value)), bound, run.solver
 
@@ -168,7 +166,7 @@ class Master:
         if not run.has_solution:
             return None
         z = np.array([column.varValue or 0.0 for column in columns])
-        whole: Array = np.where(self._first.whole, np.round(z), z)
+        whole = self._first.within(np.where(self._first.whole, np.round(z), z))
         return np.clip(whole, 0.0, self._first.upper)
 
     def _start(self, highs: highspy.Highs) -> None:
@@ -177,11 +175,12 @@ class Master:
             highs.addCol(cost, 0.0, upper, 0, [], [])
         for scenario in self._scenario_of.tolist():
             highs.addCol(float(risk.p[scenario]), self._floor, math.inf, 0, [], [])
-        self._budget: int | None = None
-        if first.budget is not None and first.upfront.any():
-            self._budget = highs.getNumRow()
-            used = np.flatnonzero(first.upfront).astype(np.int32)
-            highs.addRow(-math.inf, first.budget, len(used), used, first.upfront[used])
+        self._limits: list[int | None] = []
+        for limit in first.limits:
+            used = np.flatnonzero(limit.weights).astype(np.int32)
+            self._limits.append(highs.getNumRow() if len(used) else None)
+            if len(used):
+                highs.addRow(-math.inf, limit.most, len(used), used, limit.weights[used])
         if risk.weight:
             self._start_risk(highs)
 
@@ -252,12 +251,11 @@ class Master:
         if risk.weight:
             goal += self._measure_excess(lp, parts)
         lp.setObjective(solvers.linear(goal))
-        if self._budget is not None:
-            spent = [
-                (columns[number], float(first.upfront[number]))
-                for number in np.flatnonzero(first.upfront)
-            ]
-            lp.addConstraint(solvers.linear(spent) <= first.budget, "cap_upfront")
+        for place, limit in enumerate(first.limits):
+            used = np.flatnonzero(limit.weights).tolist()
+            terms = [(columns[number], float(limit.weights[number])) for number in used]
+            if terms:
+                lp.addConstraint(solvers.linear(terms) <= limit.most, f"limit_{place}")
         self._cut(lp, columns, parts)
         return lp, columns
 

@@ -62,7 +62,7 @@ def stay_near(search: Search, target: Array, tolerance: float, until: float) -> 
     best, value = search.best, search.upper
     distance = float(weights @ np.abs(best - target))
     tried = target
-    allowed = first.budget is None or first.upfront @ target <= first.budget + 1e-9
+    allowed = all(limit.weights @ target <= limit.most + _NOTHING for limit in first.limits)
     for number in range(_MOST_ROUNDS):
         if number or not allowed:
             found = search.master.nearest(

@@ -187,9 +187,9 @@ class Search:
         return self.upper - self.lower <= self.gap * abs(self.upper)
 
     def nearest(self, z: Array) -> Array:
-        """Whole counts near z that the budget allows."""
+        """Whole counts near z, and savings plans, that the limits allow."""
         first = self.first
         near = np.where(first.whole, np.round(z), z)
-        if first.budget is not None and first.upfront @ near > first.budget:
+        if not first.counts_fit(near):
             near = np.where(first.whole, np.floor(z + 1e-9), z)
-        return near
+        return first.within(near)

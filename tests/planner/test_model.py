@@ -13,7 +13,7 @@ from planner.model.columns import columns, labels
 from planner.model.constraints import meet_demand
 from planner.model.objective import minimise_cost
 from planner.model.reductions import reduce
-from planner.problem import Block, Cvar, Existing, Quota, Reservation, SavingsPlan
+from planner.problem import Block, CommitmentLimit, Cvar, Existing, Quota, Reservation, SavingsPlan
 from tests.problems import deferrable, firm, offer, problem, two_hours
 
 GOLDEN_CASES = {
@@ -28,6 +28,9 @@ def case(name):
         a, b = made.offers
         scarce = replace(a, spot_available=(0.5, 0.75), on_demand_available=(1.0, 0.25))
         return replace(made, offers=(scarce, b))
+    if name == "cap_commitments":
+        limits = (CommitmentLimit("both", ("a", "b"), 16.0), CommitmentLimit("b", ("b",), 0.0))
+        return two_hours(commitment_limits=limits)
     if name in GOLDEN_CASES:
         futures = [
             (0.5, {"train": [10, 20], "prep": [6, 0]}),

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planner.forecast.policy import advise
 
 from planner.backtest.demand import Demand, known
 from planner.backtest.result import FORESIGHT, LOADFACTOR
 from planner.backtest.run import backtest
 from planner.forecast.inputs import Held, History
+from planner.forecast.policy import advise
 from tests.backtests import NAN, demand, terms
 
 few = settings(max_examples=12, deadline=None, derandomize=True)
