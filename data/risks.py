@@ -53,7 +53,7 @@ class HopedFor:
 
 
 @dataclass(frozen=True, slots=True)
-class TestedPolicy:
+class BacktestPolicy:
     """One way to commit, run over the unseen part of the history of all tested GPU families."""
 
     policy: str
@@ -62,7 +62,7 @@ class TestedPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class TestedFamily:
+class BacktestFamily:
     """The back-test of one GPU family.
 
     `usd` is what this planner would have cost in the unseen hours, `foresight_usd` the best
@@ -88,11 +88,11 @@ class TestedFamily:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class Backtests:
     """The back-test on the user's own history; `notes` say what is left out and why."""
 
-    families: tuple[TestedFamily, ...] = ()
-    policies: tuple[TestedPolicy, ...] = ()
+    families: tuple[BacktestFamily, ...] = ()
+    policies: tuple[BacktestPolicy, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -100,11 +100,14 @@ class Tested:
 class HeldBefore:
     """What one commitment would have been used for in the observed weeks.
 
-    `weeks` are counted back from the window's end; in `weeks_under` of them, its GPUs would have
-    been at work less than `break_even_share` of the hours. `lowest_share` is the worst week.
+    `commitment` is the id of what is owned, and what to do of what is to be bought; `place` the
+    machine type and region of what is owned. `weeks` are counted back from the window's end; in
+    `weeks_under` of them, its GPUs would have been at work less than `break_even_share` of the
+    hours. `lowest_share` is the worst week.
     """
 
     commitment: str
+    place: str
     is_owned: bool
     gpus: float
     break_even_share: float
@@ -118,14 +121,15 @@ class HeldBefore:
 class LosesIf:
     """What would have to happen for the new commitments to cost more than they save.
 
-    `saves_per_month` they save as planned, at `costs_per_month`. Demand would have to be
-    `demand_share` of what is planned all year long (None: they pay even without any), or prices
-    by the hour `price_share` of theirs, or all need to end after `months`.
+    `saves_per_month` is what they replace of purchases by the hour as planned, at
+    `costs_per_month`. Demand would have to be `demand_share` of what is planned all year long, or
+    prices by the hour `price_share` of theirs, or all need to end after `months`, by which they
+    have replaced what they cost over their whole term.
     """
 
     saves_per_month: Decimal
     costs_per_month: Decimal
-    demand_share: float | None
+    demand_share: float
     price_share: float
     months: float
 
@@ -135,6 +139,6 @@ class Risks:
     """Everything said about how sure a plan is."""
 
     hoped_for: tuple[HopedFor, ...] = ()
-    tested: Tested = Tested()
+    backtests: Backtests = Backtests()
     held_before: tuple[HeldBefore, ...] = ()
     loses_if: LosesIf | None = None

@@ -20,6 +20,7 @@ from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import first_stage
 from planner.optimise.previous import still_sold
 from planner.optimise.recourse import KINDS
+from planner.purchases import purchases
 from planner.rightsizing import to_cents
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 
     from planner.outcome import Plan
     from planner.problem import Problem, Scenario
+    from planner.supply import Supply
     from planner.waterfall import Solved
 
 _MONTHS = 12.0
-_STEP = 0.005  # share of demand to which the break-even fall is found
+_STEP = 0.002  # share of demand to which the break-even fall is found
+_NEAR = 0.002  # of what the purchases cost: so near to nothing is nothing
+_MOST_TRIES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def saved_at(problem: Problem, plan: Plan, factor: float) -> Saved:
     return Saved((spent[0] - spent[1]) / _MONTHS, costs)
 
 
-def loses_if(solved: Solved) -> LosesIf | None:
+def loses_if(solved: Solved, supply: Supply) -> LosesIf | None:
     """At which demand or prices the plan's new commitments stop paying; None where it buys none."""
     problem, plan = solved.problem, solved.result.plan
     if plan == outcome.Plan():
@@ -75,27 +79,37 @@ def loses_if(solved: Solved) -> LosesIf | None:
     if now.saves <= 0:
         return None
     share = min(now.costs / now.saves, 1.0)
+    whole = sum(one.total_commitment for one in purchases(solved, supply))
     return LosesIf(
         saves_per_month=to_cents(now.saves),
         costs_per_month=to_cents(now.costs),
-        demand_share=round(_break_even(problem, plan), 4),
+        demand_share=round(_break_even(problem, plan, now), 4),
         price_share=round(share, 4),
-        months=round(_MONTHS * share, 1),
+        months=round(whole / now.saves, 1),
     )
 
 
-def _break_even(problem: Problem, plan: Plan) -> float:
-    """The share of demand at which the purchases cost as much as they save, by halving.
+def _break_even(problem: Problem, plan: Plan, now: Saved) -> float:
+    """The share of demand at which the purchases cost as much as they save, by false position.
 
-    What they save grows with demand, so there is one such share; 1 where they never pay.
+    Without demand they save nothing, and `now` is what they do at all of it. What they save grows
+    with demand, so there is one such share; 1 where they never pay.
     """
-    low, high = 0.0, 1.0
-    while high - low > _STEP:
-        middle = (low + high) / 2
-        if saved_at(problem, plan, middle).net < 0:
-            low = middle
+    low, high, under, over = 0.0, 1.0, -now.costs, now.net
+    kept = 0  # ends kept in turn: the weight of an end that stays is halved (Illinois)
+    for _ in range(_MOST_TRIES):
+        if over <= 0 or high - low <= _STEP:
+            break
+        tried = min(max((low * over - high * under) / (over - under), low), high)
+        net = saved_at(problem, plan, tried).net
+        if abs(net) <= _NEAR * now.costs:
+            return tried
+        if net < 0:
+            low, under, over = tried, net, over / 2 if kept < 0 else over
+            kept = -1
         else:
-            high = middle
+            high, over, under = tried, net, under / 2 if kept > 0 else under
+            kept = 1
     return high
 
 

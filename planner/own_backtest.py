@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.risks import Tested, TestedFamily, TestedPolicy
+from data.risks import BacktestFamily, BacktestPolicy, Backtests
 from planner.assemble import base_name
 from planner.backtest.demand import load
 from planner.backtest.fleet import backtest_families, demand_of
@@ -34,14 +34,14 @@ _CENTS = 2
 _NONE_BOUGHT = "all_on_demand"
 
 
-def tested(frame: pd.DataFrame, problem: Problem, least_hours: int) -> Tested:
+def backtests(frame: pd.DataFrame, problem: Problem, least_hours: int) -> Backtests:
     """The back-test of each GPU family of a DEMAND frame at the prices of a plan's problem.
 
     Below `least_hours` of history there is none: half of it would be too short to plan on.
     """
     hours = int(frame["hour_start"].nunique())
     if hours < least_hours:
-        return Tested(
+        return Backtests(
             notes=(
                 f"no back-test: there are {hours:,} hours of history, fewer than the "
                 f"{least_hours:,} that it needs (min_history_days)",
@@ -56,10 +56,10 @@ def tested(frame: pd.DataFrame, problem: Problem, least_hours: int) -> Tested:
         _family(name, found, terms[name], demand_of(frame, name, deferrable))
         for name, found in made.items()
     )
-    return Tested(families, _policies(made), notes)
+    return Backtests(families, _policies(made), notes)
 
 
-def _policies(made: Mapping[str, Backtest]) -> tuple[TestedPolicy, ...]:
+def _policies(made: Mapping[str, Backtest]) -> tuple[BacktestPolicy, ...]:
     """Every policy over all families, this planner first and then the cheapest."""
     sums: dict[str, float] = {}
     for found in made.values():
@@ -67,14 +67,14 @@ def _policies(made: Mapping[str, Backtest]) -> tuple[TestedPolicy, ...]:
             sums[one.policy] = sums.get(one.policy, 0.0) + one.costs.usd
     bound = sums.get(FORESIGHT, 0.0)
     rows = [
-        TestedPolicy(name, round(usd, _CENTS), round(usd / bound - 1, 6) if bound > 0 else None)
+        BacktestPolicy(name, round(usd, _CENTS), round(usd / bound - 1, 6) if bound > 0 else None)
         for name, usd in sums.items()
     ]
     last = {LOADFACTOR: 0, FORESIGHT: 2}
     return tuple(sorted(rows, key=lambda row: (last.get(row.policy, 1), row.usd, row.policy)))
 
 
-def _family(name: str, found: Backtest, terms: Terms, demand: Demand) -> TestedFamily:
+def _family(name: str, found: Backtest, terms: Terms, demand: Demand) -> BacktestFamily:
     mine = found.named(LOADFACTOR)
     rivals = [one for one in found.policies if one.policy not in (LOADFACTOR, FORESIGHT)]
     best = min(rivals, key=lambda one: (one.costs.usd, one.policy))
@@ -84,7 +84,7 @@ def _family(name: str, found: Backtest, terms: Terms, demand: Demand) -> TestedF
         if one.bought
     ]
     shares = used_shares(demand, found.train_hours, bought, terms)
-    return TestedFamily(
+    return BacktestFamily(
         gpu_family=name,
         train_hours=found.train_hours,
         test_hours=found.test_hours,

@@ -9,7 +9,7 @@ from data.risks import Risks
 from planner.break_even import held_before
 from planner.loses_if import loses_if
 from planner.on_demand_risk import hoped_for
-from planner.own_backtest import tested
+from planner.own_backtest import backtests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +34,9 @@ def risks_of(
     commitments, bill, demand = tables
     return Risks(
         hoped_for=hoped_for(waterfall.plan, supply, owned_kinds(commitments, bill)),
-        tested=tested(demand, waterfall.plan.problem, least_hours),
+        backtests=backtests(demand, waterfall.plan.problem, least_hours),
         held_before=held_before(waterfall, supply, past),
-        loses_if=loses_if(waterfall.plan),
+        loses_if=loses_if(waterfall.plan, supply),
     )
 
 

@@ -9,7 +9,7 @@ from data.risks import FAILING_SHARES
 from reports import numbers
 
 if TYPE_CHECKING:
-    from data.risks import HeldBefore, HopedFor, LosesIf, Risks, Tested, TestedFamily
+    from data.risks import BacktestFamily, Backtests, HeldBefore, HopedFor, LosesIf, Risks
 
 _POLICIES = {
     "loadfactor": "this planner",
@@ -17,7 +17,7 @@ _POLICIES = {
     "peak": "reserve the peak of the first half",
     "mean": "reserve the mean of the first half",
     "quantile": "reserve the quantile of the first half that the prices ask for",
-    "quantile_firm_spot_defer": "the same of the work that cannot use spot",
+    "quantile_firm_spot_defer": "reserve that quantile of the work that cannot use spot",
     "lp_on_history": "reserve what was best for the first half",
     "cloud_replay": "what the clouds recommend: the best of the last 30 days",
     "foresight": "the best constant level, known only afterwards",
@@ -32,13 +32,12 @@ def view(risks: Risks | None) -> dict[str, Any] | None:
         "capacity": capacity_sentence(risks.hoped_for),
         "failing": FAILING_SHARES,
         "hoped_for": _hoped_for(risks.hoped_for),
-        "regret": regret_sentence(risks.tested),
+        "regret": regret_sentence(risks.backtests),
         "policies": [
             {"words": _POLICIES.get(one.policy, one.policy), "one": one}
-            for one in risks.tested.policies
+            for one in risks.backtests.policies
         ],
-        "families": [family_sentence(one) for one in risks.tested.families],
-        "test_notes": risks.tested.notes,
+        "found": [*map(family_sentence, risks.backtests.families), *risks.backtests.notes],
         "held_before": risks.held_before,
         "held_sentence": held_sentence(risks.held_before),
         "loses_if": loses_sentences(risks.loses_if),
@@ -83,9 +82,10 @@ a machine.'
 
     if not total.needed:
         return ""
+    assured = part(total.assured) if total.assured else "none"
     text = (
-        f"Of {numbers.gpu_hours(total.needed)} needed a month, {part(total.assured)} run on "
-        "capacity that is held."
+        f"Of {numbers.gpu_hours(total.needed)} needed a month, {assured} run on capacity that is "
+        "held."
     )
     hopes = [f"{part(total.requested)} must be requested on demand"] if total.requested else []
     if total.spot:
@@ -99,17 +99,17 @@ a machine.'
     return text
 
 
-def regret_sentence(tested: Tested) -> str:
+def regret_sentence(tests: Backtests) -> str:
     """What the back-test found, in one or two sentences; nothing where there was none.
 
     The regret is the cost above the best constant level, which nobody can know beforehand.
     """
-    if not tested.families:
+    if not tests.families:
         return ""
-    mine = sum(one.usd for one in tested.families)
-    best = sum(one.foresight_usd for one in tested.families)
-    nothing = sum(one.on_demand_usd for one in tested.families)
-    hours = max(one.test_hours for one in tested.families)
+    mine = sum(one.usd for one in tests.families)
+    best = sum(one.foresight_usd for one in tests.families)
+    nothing = sum(one.on_demand_usd for one in tests.families)
+    hours = max(one.test_hours for one in tests.families)
     text = (
         f"Planned as if they were not known yet, the last {numbers.counted(hours, 'hour')} of this "
         f"history would have cost {numbers.plain_amount(mine)} by this planner's rule, at the "
@@ -132,11 +132,11 @@ def _apart(mine: float, other: float, words: str) -> str:
     return f"That is {numbers.plain_amount(abs(apart))} {more} than {words}."
 
 
-def family_sentence(one: TestedFamily) -> str:
+def family_sentence(one: BacktestFamily) -> str:
     """What the planner did with one family in the back-test, and how often it was wrong.
 
-    >>> from data.risks import TestedFamily
-    >>> family_sentence(TestedFamily("H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
+    >>> from data.risks import BacktestFamily
+    >>> family_sentence(BacktestFamily("H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
     ...                              2, 1, 0, 16, 1.2, 2.0))
     'H100: 1 purchase in 2 planning steps, 16 GPUs held at the end; none was at work less than its \
 break-even of 60.0% of the unseen hours that followed.'
@@ -175,15 +175,14 @@ def loses_sentences(loses: LosesIf | None) -> list[str]:
     )
     if loses.price_share >= 1:
         return [f"{first} They do not pay even as planned."]
-    texts = [first]
-    if loses.demand_share is not None:
-        fall = numbers.share(1 - loses.demand_share)
-        texts.append(
-            f"They lose money if demand stays {fall} below the forecast for the whole year: what "
-            "is bought must be paid for to the end of its term."
-        )
+    fall = numbers.share(1 - loses.demand_share)
+    texts = [
+        first,
+        f"They lose money if demand stays {fall} below the forecast for the whole year: what is "
+        "bought must be paid for to the end of its term.",
+    ]
     price = numbers.share(1 - loses.price_share)
     months = numbers.quantity(Decimal(repr(loses.months)))
     texts.append(f"Or if prices by the hour fall by {price} at once and stay there.")
-    texts.append(f"Or if all work that uses them ends within {months} months.")
+    texts.append(f"Or if all work that uses them ends within about {months} months.")
     return texts
