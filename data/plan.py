@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from data import money
 from data.errors import DataError, UnsafePlan
 from data.reasons import Reasons, StageProof  # noqa: TC001  (pydantic reads them)
+from data.risks import Risks  # noqa: TC001  (pydantic reads it)
 
 FORMAT = "loadfactor-plan"
 VERSION = 1
@@ -221,6 +222,7 @@ class Summary:
     has_billing: bool = True
     has_utilization: bool = True
     reasons: Reasons | None = None
+    risks: Risks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from planner.horizon import Horizon
     from planner.problem import Problem, ProblemClass
     from planner.supply import Supply
     from planner.waterfall import Waterfall
@@ -53,8 +52,8 @@ class Layer:
     offers: frozenset[str]
 
 
-def held_before(waterfall: Waterfall, supply: Supply, horizon: Horizon) -> tuple[HeldBefore, ...]:
-    """One row a commitment, owned ones first, in the order in which they fill.
+def held_before(waterfall: Waterfall, supply: Supply, hours: int) -> tuple[HeldBefore, ...]:
+    """One row a commitment in the `hours` observed, owned ones first, in the order they fill.
 
     A commitment whose offer has no price on demand has no break-even and no row, but fills.
     """
@@ -65,11 +64,11 @@ def held_before(waterfall: Waterfall, supply: Supply, horizon: Horizon) -> tuple
     for layer in [*_owned(supply, problem.hours), *_bought(waterfall, supply, problem)]:
         users = [one for one in problem.classes if layer.offers & set(one.offers)]
         names = frozenset(one.id for one in users)
-        need = np.zeros(horizon.observed_hours)
+        need = np.zeros(hours)
         for one in users:
             if one.id in history:
                 share = _firm_share(one, layer, problem)
-                need += share * history[one.id][: horizon.observed_hours]
+                need += share * history[one.id][:hours]
         below = [(one.gpus, one.lasts) for one, others in former if others & names]
         former.append((layer, names))
         if np.isfinite(layer.break_even_share) and layer.gpus > 0:
@@ -98,7 +97,7 @@ def used_over(
 def weekly(used: Array) -> Array:
     """Means of whole weeks counted back from the end; of all hours where there is no whole one.
 
-    >>> weekly(np.repeat([0.9, 0.2, 0.4], [100, 168, 168])).tolist()
+    >>> weekly(np.repeat([0.9, 0.2, 0.4], [100, 168, 168])).round(9).tolist()
     [0.2, 0.4]
     """
     weeks = len(used) // WEEK

@@ -14,7 +14,6 @@ from planner.own_backtest import backtests
 if TYPE_CHECKING:
     import pandas as pd
 
-    from planner.horizon import Horizon
     from planner.supply import Supply
     from planner.waterfall import Waterfall
 
@@ -22,20 +21,19 @@ if TYPE_CHECKING:
 def risks_of(
     waterfall: Waterfall,
     supply: Supply,
-    past: Horizon,
     tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
+    hours: int,
     least_hours: int,
 ) -> Risks:
-    """All risks of a plan. `past` is the horizon of the observed hours, repeated.
+    """All risks of a plan on a history of `hours`; below `least_hours` nothing is back-tested.
 
-    `tables` are frames of COMMITMENTS, FLEET_HOURS and DEMAND; below `least_hours` of history
-    nothing is back-tested.
+    `tables` are frames of COMMITMENTS, FLEET_HOURS and DEMAND.
     """
     commitments, bill, demand = tables
     return Risks(
         hoped_for=hoped_for(waterfall.plan, supply, owned_kinds(commitments, bill)),
         backtests=backtests(demand, waterfall.plan.problem, least_hours),
-        held_before=held_before(waterfall, supply, past),
+        held_before=held_before(waterfall, supply, hours),
         loses_if=loses_if(waterfall.plan, supply),
     )
 

@@ -23,7 +23,7 @@ def rows_of(fleet, prices, owned=None, classes=()):
     offers = offers_from(prices, bills.shapes(), bill, ["1y"])
     table = bills.commitments() if owned is None else owned
     supply = Supply(offers, owned_from(table, bill, offers, horizon)[0])
-    return held_before(work_out(fleet, prices, owned, classes), supply, horizon)
+    return held_before(work_out(fleet, prices, owned, classes), supply, window.hours)
 
 
 def test_a_reserved_node_that_works_18_of_24_hours_stays_above_its_break_even():
