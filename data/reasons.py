@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal  # noqa: TC003  (pydantic reads it)
 
+from data.ladder import EndingPart, LadderStep  # noqa: TC001  (pydantic reads them)
+
 
 @dataclass(frozen=True, slots=True)
 class StageProof:
@@ -138,3 +140,5 @@ class Reasons:
     shortages: tuple[PlanShortage, ...] = ()
     owned: tuple[OwnedPart, ...] = ()
     since: SinceLastNight | None = None
+    ladder: tuple[LadderStep, ...] = ()
+    ending: tuple[EndingPart, ...] = ()

@@ -24,6 +24,7 @@ from planner.future import shares_of
 from planner.horizon import Horizon
 from planner.problem import (
     ClassKind,
+    CommitmentLimit,
     Cvar,
     Existing,
     Offer,
@@ -96,13 +97,15 @@ class Need:
 class PlanRules:
     """What the plan may do: upfront money in USD, new commitments at all, purchases by the hour.
 
-    `cvar` is how much the worst of the demand to come counts beside its mean.
+    `cvar` is how much the worst of the demand to come counts beside its mean, `limits` the most
+    that may be committed to now.
     """
 
     upfront_budget: float
     allow_commitments: bool = True
     quotas: tuple[Quota, ...] = ()
     cvar: Cvar | None = None
+    limits: tuple[CommitmentLimit, ...] = ()
 
 
 def spot_offer_id(offer: str, throughput: float) -> str:
@@ -149,6 +152,7 @@ def problem_at(
         savings_plans=tuple(SavingsPlan(provider) for provider in plans),
         quotas=_counted(rules.quotas, sold),
         upfront_budget=rules.upfront_budget,
+        commitment_limits=_limits(rules.limits, sold) if buying else (),
         cvar=None if isinstance(ahead, Horizon) or len(ahead.probabilities) < 2 else rules.cvar,
     )
 
@@ -193,6 +197,15 @@ def _counted(quotas: Sequence[Quota], sold: Sequence[Offer]) -> tuple[Quota, ...
     """The quotas of regions that the problem's offers are in."""
     regions = {(offer.provider, offer.region) for offer in sold}
     return tuple(one for one in quotas if (one.provider, one.region) in regions)
+
+
+def _limits(
+    limits: Sequence[CommitmentLimit], sold: Sequence[Offer]
+) -> tuple[CommitmentLimit, ...]:
+    """The limits on the offers that the problem has."""
+    names = {offer.id for offer in sold}
+    kept = [replace(one, offers=tuple(o for o in one.offers if o in names)) for one in limits]
+    return tuple(one for one in kept if one.offers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +254,7 @@ def reachable_parts(need: Need, supply: Supply) -> list[Part]:
     series = _by_offer(need)
     groups: dict[tuple[str, ...], list[str]] = {}
     for o in need.present:
-        groups.setdefault(_reachable(need, o, supply), []).append(o)
+        groups.setdefault(reachable(need, o, supply), []).append(o)
     parts = []
     for number, (allowed, present) in enumerate(sorted(groups.items())):
         owned = tuple(owned_offer_id(o) for o in allowed if supply.owns(o))
@@ -257,7 +270,7 @@ def _least_firm(need: Need) -> float:
     return need.min_firm_share if need.interruptible else 1.0
 
 
-def _reachable(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
+def reachable(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
     """The allowed offers that work on `offer` may go to."""
     here = supply.offers[offer]
 
@@ -270,7 +283,7 @@ def _reachable(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
 
 def _owned(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
     """What is paid for already, of the offers the class runs on, within reach of `offer`."""
-    reach = set(_reachable(need, offer, supply)) & set(need.present)
+    reach = set(reachable(need, offer, supply)) & set(need.present)
     return tuple(owned_offer_id(o) for o in sorted(reach) if supply.owns(o))
 
 
@@ -279,9 +292,14 @@ def _spot(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
         return ()
     return tuple(
         spot_offer_id(o, need.throughput)
-        for o in _reachable(need, offer, supply)
+        for o in reachable(need, offer, supply)
         if supply.offers[o].spot is not None
     )
+
+
+def series_at(need: Need, offer: str) -> npt.NDArray[np.float64]:
+    """Useful GPUs of a class on one offer that it runs on, by observed hour."""
+    return _by_offer(need)[offer]
 
 
 def _by_offer(need: Need) -> dict[str, npt.NDArray[np.float64]]:

@@ -10,34 +10,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.frames import records
-from data.hours import day_start, iso
+from data.hours import iso
 from data.money import exact
 from data.plan import BillFigures, Freshness, Plan, Summary
 from data.schema import COMMITTED_OPTIONS
 from planner import summary as figures
-from planner.assemble import PlanRules, Stage
-from planner.classes import eligible
+from planner.assemble import Stage
 from planner.demand import demand
-from planner.future import future_for, year_ahead
 from planner.holdings import holdings, with_advised
-from planner.horizon import horizon_of
 from planner.idle import idle_table
-from planner.last_night import same_fleet, target
+from planner.ladder_steps import ending_parts, ladder_steps
+from planner.last_night import same_fleet
 from planner.limits import changes, limits
 from planner.moves import moves
-from planner.needs import needs_from
 from planner.nodes import last_segment
-from planner.owned import owned_from
-from planner.prices import offer_table
-from planner.problem import Cvar
+from planner.outlook import work_out
 from planner.purchases import purchases
-from planner.quotas import quotas_from
 from planner.reasons import Basis as ReasonsBasis
-from planner.reasons import Last, owned_parts, reasons
+from planner.reasons import Last, reasons
 from planner.rightsizing import Advice, recommend, to_cents
-from planner.stage_solver import StageSolver
-from planner.supply import Supply, offers_from
-from planner.waterfall import Basis, Waterfall, run
+from planner.risks import risks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +38,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from data.hours import Window
-    from data.reasons import OwnedPart, Reasons
-    from planner.horizon import Horizon
-    from planner.outcome import Plan as Bought
-    from planner.settings import Settings, WorkloadClass
+    from data.reasons import Reasons
+    from planner.outlook import Outlook
+    from planner.settings import Settings
+    from planner.supply import Supply
+    from planner.waterfall import Waterfall
 
 CURRENCY = "USD"
 PLAN_VALID = timedelta(hours=36)
@@ -106,9 +99,8 @@ def plan_night(given: NightInputs) -> NightPlan:
     bill, left_out, missing = planned_rows(given.fleet, given.settings)
     bill = with_owned_ids(bill, given.commitments)
     left_out += given.unspread_fees
-    supply = _supply(bill, given)
-    owned_now = owned_parts(given.commitments, bill, supply, given.window.end)
-    waterfall, supply = _waterfall(bill, supply, given, owned_now)
+    found = work_out(bill, given)
+    waterfall, supply = found.waterfall, found.supply
     advice = Advice(
         window_hours=len(given.covered),
         supply=supply,
@@ -123,6 +115,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         for row in records(advised)
     }
     limit_rows = limits(bill, len(given.covered))
+    needed = demand(given.fleet, given.window, given.covered)
     bought = purchases(waterfall.plan, supply, waterfall.instead)
     notes = (*given.notes, *missing, *last_note, *_managed_note(given.fleet), *supply.notes)
     plan = Plan(
@@ -133,7 +126,14 @@ def plan_night(given: NightInputs) -> NightPlan:
         changes=changes(limit_rows, CURRENCY),
         summary=replace(
             _summary(given, waterfall, supply, advised, left_out, notes),
-            reasons=_reasons(given, waterfall, supply, owned_now),
+            reasons=_reasons(given, found),
+            risks=risks_of(
+                waterfall,
+                supply,
+                (given.commitments, bill, needed),
+                len(given.covered),
+                given.settings.plan.min_history_days * 24,
+            ),
         ),
     )
     return NightPlan(
@@ -143,7 +143,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         limits=limit_rows,
         idle=idle_table(given.fleet),
         quality=given.quality,
-        demand=demand(given.fleet, given.window, given.covered),
+        demand=needed,
         warnings=missing,
     )
 
@@ -212,72 +212,6 @@ def with_owned_ids(bill: pd.DataFrame, commitments: pd.DataFrame) -> pd.DataFram
     return bill.assign(commitment_id=ids.where(~nameless, named))
 
 
-def _supply(bill: pd.DataFrame, given: NightInputs) -> Supply:
-    horizon = _planned(given)
-    offers = offers_from(given.offers, given.shapes, bill, given.settings.plan.terms)
-    now = day_start(given.as_of) + timedelta(days=1)
-    owned, notes = owned_from(given.commitments, bill, offers, horizon, now)
-    from_bill = sorted(name for name, offer in offers.items() if offer.from_bill)
-    if from_bill:
-        notes = (*notes, f"priced from the bill, the book has no price: {', '.join(from_bill)}")
-    return Supply(offers, owned, notes)
-
-
-def _is_long(given: NightInputs) -> bool:
-    """Whether the history says enough to forecast from it, and to commit on that."""
-    return len(given.covered) >= given.settings.plan.min_history_days * 24
-
-
-def _planned(given: NightInputs) -> Horizon:
-    """The year that the plan is for: the coming one, or where little is known the past again."""
-    horizon = horizon_of(given.window.end, len(given.covered))
-    return year_ahead(horizon) if _is_long(given) else horizon
-
-
-def _waterfall(
-    bill: pd.DataFrame, supply: Supply, given: NightInputs, owned: tuple[OwnedPart, ...]
-) -> tuple[Waterfall, Supply]:
-    """The stages solved, and the supply with a note for each quota that is not taken as stated."""
-    table = offer_table(given.offers, given.shapes)
-
-    def allowed(rule: WorkloadClass, family: str) -> set[str]:
-        return set(eligible(rule, table, given.shapes, family)) & set(supply.offers)
-
-    settings = given.settings.plan
-    planned = _planned(given)
-    needs = needs_from(bill, given.covered, given.settings, supply, allowed)
-    quotas, quota_notes = quotas_from(given.settings.quotas, needs, supply)
-    future = future_for(needs, given.covered, planned, given.settings) if _is_long(given) else None
-    told = () if future is None else future.warnings
-    supply = replace(supply, notes=(*supply.notes, *quota_notes, *told))
-    basis = Basis(
-        needs=needs,
-        supply=supply,
-        horizon=horizon_of(given.window.end, len(given.covered)),
-        rules=PlanRules(
-            upfront_budget=settings.upfront_budget,
-            allow_commitments=_is_long(given),
-            quotas=quotas,
-            cvar=Cvar(settings.cvar.weight, settings.cvar.beta),
-        ),
-        solve_stage=StageSolver(
-            gap=settings.gap,
-            time_limit=settings.time_limit_seconds,
-            name=settings.solver,
-            last=None if given.last is None else _advised(given.last, owned),
-            tolerance=settings.tolerance,
-        ),
-        future=future,
-    )
-    return run(bill, basis), supply
-
-
-def _advised(last: Plan, owned: tuple[OwnedPart, ...]) -> Bought | None:
-    """What the last night advised and is not bought yet; None where it does not say."""
-    said = last.summary.reasons
-    return None if said is None else target(said, owned)
-
-
 def _usable_last(given: NightInputs) -> tuple[Plan | None, tuple[str, ...]]:
     """The last night's plan where this one can stay near to it, and a note where it cannot."""
     last = given.last
@@ -290,14 +224,18 @@ def _usable_last(given: NightInputs) -> tuple[Plan | None, tuple[str, ...]]:
     return last, ()
 
 
-def _reasons(
-    given: NightInputs, waterfall: Waterfall, supply: Supply, owned: tuple[OwnedPart, ...]
-) -> Reasons:
+def _reasons(given: NightInputs, found: Outlook) -> Reasons:
     said = None if given.last is None else given.last.summary.reasons
     last = None
     if given.last is not None and said is not None:
         last = Last(given.last.date, said, given.settings.plan.tolerance)
-    return reasons(ReasonsBasis(waterfall, supply, _planned(given), owned), last)
+    waterfall, supply = found.waterfall, found.supply
+    made = reasons(ReasonsBasis(waterfall, supply, found.planned, found.owned), last)
+    return replace(
+        made,
+        ladder=ladder_steps(found.rungs, waterfall, found.planned),
+        ending=ending_parts(found.rungs, waterfall, supply, found.planned),
+    )
 
 
 def _summary(
@@ -315,9 +253,13 @@ def _summary(
     expiring, growth = to_cents(steps.expiring), to_cents(steps.growth)
     repriced = planned - today + saving - expiring - growth
     low, high = _saving_range(waterfall, saving)
-    if expiring and abs(repriced) < _ROUNDING:
+    if (expiring or growth) and abs(repriced) < _ROUNDING:
         # Each step is rounded to the cent by itself: what that leaves over is no change of prices.
-        expiring, repriced = expiring + repriced, Decimal(0)
+        if expiring:
+            expiring += repriced
+        else:
+            growth += repriced
+        repriced = Decimal(0)
     bill = BillFigures(
         currency=CURRENCY,
         today_per_month=today,

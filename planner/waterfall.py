@@ -24,9 +24,10 @@ from data.money import HOURS_PER_MONTH
 from data.schema import COMMITTED_OPTIONS
 from planner.alternatives import alternatives
 from planner.assemble import Stage, problem_at
+from planner.ladder_steps import unlimited
 from planner.optimise.audit import audit
 from planner.optimise.shortages import shortages
-from planner.outcome import commitments, empty_dispatch, recourse
+from planner.outcome import Plan, commitments, empty_dispatch, recourse
 from planner.supply import offer_id
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ class Waterfall:
 
     `committed_now` are needed GPU-hours a month that run on commitments today, by class id and
     offer; `at_book` what the needed hours cost at the plan's prices, USD a month by class id;
-    `instead` the next best to each purchase of the plan, where it was worked out.
+    `instead` the next best to each purchase of the plan, where it was worked out; `unlimited` what
+    it would buy if it might commit to more.
     """
 
     steps: Steps
@@ -112,6 +114,7 @@ class Waterfall:
     committed_now: pd.Series
     at_book: dict[str, float]
     instead: dict[Key, Alternative] = field(default_factory=dict)
+    unlimited: Plan = field(default_factory=Plan)
 
     @property
     def plan(self) -> Solved:
@@ -174,7 +177,8 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         plan=cost[Stage.BUY],
     )
     instead = alternatives(stages[Stage.BUY], basis.solve_stage)
-    return Waterfall(steps, stages, _committed_now(bill) * month, at_book, instead)
+    beyond = unlimited(stages[Stage.BUY], basis.solve_stage)
+    return Waterfall(steps, stages, _committed_now(bill) * month, at_book, instead, beyond)
 
 
 def _committed_now(bill: pd.DataFrame) -> pd.Series:

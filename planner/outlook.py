@@ -1,0 +1,137 @@
+"""A night's plan worked out: what can be had, what is needed, what may be committed to, and solved.
+
+Where the history is too short for a forecast, the past is taken to come again and nothing is
+committed to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from data.hours import day_start
+from planner.assemble import PlanRules
+from planner.classes import eligible
+from planner.future import future_for, year_ahead
+from planner.horizon import horizon_of
+from planner.ladder import ladder
+from planner.ladder_steps import limits_of, sized
+from planner.last_night import target
+from planner.needs import needs_from
+from planner.owned import owned_from
+from planner.prices import offer_table
+from planner.problem import Cvar
+from planner.quotas import quotas_from
+from planner.reasons import owned_parts
+from planner.stage_solver import StageSolver
+from planner.supply import Supply, offers_from
+from planner.waterfall import Basis, Waterfall, run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from data.plan import Plan
+    from data.reasons import OwnedPart
+    from planner.assemble import Need
+    from planner.future import Future
+    from planner.horizon import Horizon
+    from planner.ladder import Rung
+    from planner.outcome import Plan as Bought
+    from planner.planning import NightInputs
+    from planner.settings import WorkloadClass
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The solved stages, what could be had and is owned, the planned year, and the ladder."""
+
+    waterfall: Waterfall
+    supply: Supply
+    planned: Horizon
+    owned: tuple[OwnedPart, ...]
+    rungs: tuple[Rung, ...]
+
+
+def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
+    """The plan of a night. `bill` is FLEET_HOURS, planned rows only, money as float."""
+    planned = planned_year(given)
+    supply = supply_of(bill, given, planned)
+    owned = owned_parts(given.commitments, bill, supply, given.window.end)
+    needs = _needs(bill, supply, given)
+    quotas, notes = quotas_from(given.settings.quotas, needs, supply)
+    future, rungs = _ahead(needs, supply, planned, given)
+    told = () if future is None else future.warnings
+    supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told))
+    settings = given.settings.plan
+    basis = Basis(
+        needs=needs,
+        supply=supply,
+        horizon=horizon_of(given.window.end, len(given.covered)),
+        rules=PlanRules(
+            upfront_budget=settings.upfront_budget,
+            allow_commitments=is_long(given),
+            quotas=quotas,
+            cvar=Cvar(settings.cvar.weight, settings.cvar.beta),
+            limits=limits_of(rungs),
+        ),
+        solve_stage=StageSolver(
+            gap=settings.gap,
+            time_limit=settings.time_limit_seconds,
+            name=settings.solver,
+            last=None if given.last is None else _advised(given.last, owned),
+            tolerance=settings.tolerance,
+        ),
+        future=future,
+    )
+    return Outlook(run(bill, basis), supply, planned, owned, rungs)
+
+
+def is_long(given: NightInputs) -> bool:
+    """Whether the history says enough to forecast from it, and to commit on that."""
+    return len(given.covered) >= given.settings.plan.min_history_days * 24
+
+
+def planned_year(given: NightInputs) -> Horizon:
+    """The year that the plan is for: the coming one, or where little is known the past again."""
+    horizon = horizon_of(given.window.end, len(given.covered))
+    return year_ahead(horizon) if is_long(given) else horizon
+
+
+def supply_of(bill: pd.DataFrame, given: NightInputs, planned: Horizon) -> Supply:
+    """What can be had and is owned, with a note on what could not be placed."""
+    offers = offers_from(given.offers, given.shapes, bill, given.settings.plan.terms)
+    now = day_start(given.as_of) + timedelta(days=1)
+    owned, notes = owned_from(given.commitments, bill, offers, planned, now)
+    from_bill = sorted(name for name, offer in offers.items() if offer.from_bill)
+    if from_bill:
+        notes = (*notes, f"priced from the bill, the book has no price: {', '.join(from_bill)}")
+    return Supply(offers, owned, notes)
+
+
+def _needs(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> list[Need]:
+    table = offer_table(given.offers, given.shapes)
+
+    def allowed(rule: WorkloadClass, family: str) -> set[str]:
+        return set(eligible(rule, table, given.shapes, family)) & set(supply.offers)
+
+    return needs_from(bill, given.covered, given.settings, supply, allowed)
+
+
+def _ahead(
+    needs: list[Need], supply: Supply, planned: Horizon, given: NightInputs
+) -> tuple[Future | None, tuple[Rung, ...]]:
+    """The demand to come and the ladder; nothing of either where the history is too short."""
+    if not is_long(given):
+        return None, ()
+    events = given.settings.events
+    return (
+        future_for(needs, given.covered, planned, given.settings),
+        ladder(needs, supply, given.covered, planned, events),
+    )
+
+
+def _advised(last: Plan, owned: tuple[OwnedPart, ...]) -> Bought | None:
+    """What the last night advised and is not bought yet; None where it does not say."""
+    said = last.summary.reasons
+    return None if said is None else target(said, owned)
