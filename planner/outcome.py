@@ -152,7 +152,9 @@ def cost(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> dict[str, floa
     risk = 0.0
     if problem.cvar is not None:
         totals = [math.fsum(one.values()) for one in spent]
+        bought = math.fsum(commitments(problem, plan).values())
         risk = problem.cvar.weight * cvar(totals, probabilities, problem.cvar.beta)
+        risk += problem.cvar.on_commitments * bought
     found["cvar"] = risk
     return found
 

@@ -162,10 +162,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Cvar:
-    """Risk term: weight of the mean recourse cost of the worst `1 - beta` of the scenarios."""
+    """Risk term: weight of the mean cost of the worst `1 - beta` of the scenarios.
+
+    That is the recourse cost; with `of_all` what is bought counts in it too, so that a dollar
+    committed weighs as much as a dollar that it replaces.
+    """
 
     weight: float
     beta: float
+    of_all: bool = False
+
+    @property
+    def on_commitments(self) -> float:
+        """Weight of what is bought, which is the same in every scenario, beside its own cost."""
+        return self.weight if self.of_all else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,13 +65,15 @@ def _priced(
 
 def _first_stage(made: Columns) -> Iterator[tuple[pulp.LpVariable, float]]:
     hours = made.reduced.problem.hours
+    cvar = made.reduced.problem.cvar
+    factor = 1.0 if cvar is None else 1.0 + cvar.on_commitments
     for (pool, position), column in made.counts.items():
         offer, way = made.reduced.pools[pool].reservations[position]
-        yield column, way.rate * offer.gpus * paid_hours(way.start, way.term, hours)
+        yield column, factor * way.rate * offer.gpus * paid_hours(way.start, way.term, hours)
     blocks = {block.id: block for block in made.reduced.problem.blocks}
     for name, column in made.blocks.items():
         block = blocks[name]
-        yield column, block.price * block.gpus * block.length
+        yield column, factor * block.price * block.gpus * block.length
     plans = {plan.provider: plan for plan in made.reduced.problem.savings_plans}
     for provider, column in made.commitments.items():
-        yield column, float(paid_hours(plans[provider].start, plans[provider].term, hours))
+        yield column, factor * paid_hours(plans[provider].start, plans[provider].term, hours)

@@ -49,7 +49,9 @@ def audit(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> Audit:
         *book.spot(),
         *book.available(),
     ]
-    return Audit(_bought(problem, plan) + book.recourse(), tuple(faults[:_MOST_FAULTS]))
+    risk = 0.0 if problem.cvar is None else problem.cvar.on_commitments
+    usd = (1 + risk) * _bought(problem, plan) + book.recourse()
+    return Audit(usd, tuple(faults[:_MOST_FAULTS]))
 
 
 def require(problem: Problem, plan: Plan, dispatch: pd.DataFrame, objective: float) -> None:

@@ -255,5 +255,6 @@ def _costs(reduced: Reduced, by_kind: Array, merged: bool, plan: Plan) -> dict[s
     if problem.cvar is not None:
         totals = [math.fsum(row) for row in kinds.tolist()]
         risk = outcome.cvar(totals, p, problem.cvar.beta) if not merged else sum(totals)
-        costs["cvar"] = problem.cvar.weight * risk
+        bought = math.fsum(outcome.commitments(problem, plan).values())
+        costs["cvar"] = problem.cvar.weight * risk + problem.cvar.on_commitments * bought
     return costs

@@ -131,8 +131,13 @@ def _tail(risk: Risk, q: Array) -> Array:
 
 
 def _per_month(found: Found) -> float:
-    """USD a month per USD per hour weight of the whole file."""
-    return float(HOURS_PER_MONTH) / found.reduced.problem.hours
+    """USD a month per USD per hour weight of the whole file.
+
+    Where the risk term is of all cost, its weight is taken off what is bought and what that saves.
+    """
+    cvar = found.reduced.problem.cvar
+    risk = 1.0 if cvar is None else 1.0 + cvar.on_commitments
+    return float(HOURS_PER_MONTH) / found.reduced.problem.hours / risk
 
 
 class _Facts:

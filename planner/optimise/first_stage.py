@@ -72,7 +72,8 @@ class Limit:
 class FirstStage:
     """Columns z with bounds and cost (USD per hour weight), and the sources u that they feed.
 
-    u[source] += amount * z; `limits` are rows over z.
+    The cost holds the weight of the risk term where that is of all cost. u[source] += amount * z;
+    `limits` are rows over z.
     """
 
     bought: tuple[Bought, ...]
@@ -203,6 +204,7 @@ def _as_arrays(
 ) -> FirstStage:
     names, *numbers = zip(*rows, strict=True) if rows else ((), (), (), (), (), (), ())
     cost, upper, whole, source, amount, upfront = numbers
+    risk = 0.0 if problem.cvar is None else problem.cvar.on_commitments
     bought: tuple[Bought, ...] = tuple(names)
     limits = [_commitment_limit(problem, one, bought, amount) for one in problem.commitment_limits]
     if problem.upfront_budget is not None:
@@ -210,7 +212,7 @@ def _as_arrays(
         limits.insert(0, Limit(UPFRONT_BUDGET, "", paid, problem.upfront_budget))
     return FirstStage(
         bought=bought,
-        cost=np.array(cost, dtype=float),
+        cost=np.array(cost, dtype=float) * (1.0 + risk),
         upper=np.array(upper, dtype=float),
         whole=np.array(whole, dtype=bool),
         source=np.array(source, dtype=np.intp),

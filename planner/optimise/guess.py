@@ -43,8 +43,8 @@ def guess(sampled: Reduced, first: FirstStage, until: float) -> Guess:
     """A guess for a problem without waiting work; nothing where the closed form has no place."""
     nothing = Guess(np.zeros(len(first)), np.zeros((0, template(sampled).rows.size)))
     cvar = sampled.problem.cvar
-    # A plan's cost has no part in the risk term, so that it weighs less than what it replaces.
-    weight = 1.0 if cvar is None else 1.0 / (1.0 + cvar.weight)
+    # Where a plan's cost has no part in the risk term, it weighs less than what it replaces.
+    weight = 1.0 if cvar is None else (1.0 + cvar.on_commitments) / (1.0 + cvar.weight)
     plain = _plain(sampled, weight)
     if not few_unions(plain):
         return nothing

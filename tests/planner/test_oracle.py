@@ -56,6 +56,7 @@ def brute_force(asked, most=3):
                 for eta in totals
             ]
             cost += asked.cvar.weight * min(etas)  # convex in eta, with its corners at the totals
+            cost += asked.cvar.weight * bought if asked.cvar.of_all else 0.0
         best = min(best, cost)
     return best * asked.hour_weight
 
@@ -185,7 +186,7 @@ def tiny_problems(draw):
         blocks=blocks,
         hour_weight=draw(st.sampled_from([1.0, 365 / 7])),
         upfront_budget=draw(st.sampled_from([None, 2.0])),
-        cvar=draw(st.sampled_from([None, Cvar(0.5, 0.5)])),
+        cvar=draw(st.sampled_from([None, Cvar(0.5, 0.5), Cvar(0.5, 0.5, of_all=True)])),
     )
 
 

@@ -18,7 +18,7 @@ from planner.optimise.audit import audit
 from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import first_stage
 from planner.outcome import Plan, ReservedCount
-from planner.problem import Quota, Reservation, Scenario
+from planner.problem import Cvar, Quota, Reservation, Scenario
 from planner.problem_file import read
 from tests.problems import checked, close, firm, offer, problem, two_hours
 from tests.weeks import week
@@ -347,3 +347,37 @@ def test_no_demand_costs_nothing_beyond_what_is_sunk():
 @pytest.mark.parametrize("seed", range(3))
 def test_every_rule_holds_row_by_row(seed):
     checked(week(seed, full=True, hours=24), gap=1e-6, method="decomposition")
+
+
+@pytest.mark.parametrize("method", ["decomposition", "direct"])
+def test_a_risk_term_of_all_cost_weighs_commitments_as_what_they_replace(method):
+    """One GPU at work in 6 of 10 hours: reserving it for 2.6 an hour replaces 0.6 x 4 = 2.4.
+
+    A risk term of the recourse alone weighs that by 1.2: 2.88, more than 2.6. One of all cost
+    weighs both, and the plan stays on demand: 24 USD, and 0.2 x 24 of risk.
+    """
+    series = {"w": [1] * 6 + [0] * 4}
+    bought = {}
+    for of_all in (False, True):
+        asked = problem(
+            [firm("w", ["a"])], [offer("a", 4.0, 2.6)], series, cvar=Cvar(0.2, 0.5, of_all)
+        )
+        bought[of_all] = solve(asked, gap=1e-7, method=method)
+    assert [one.count for one in bought[False].reservations] == [1]
+    assert bought[False].objective == close(26.0)
+    assert bought[True].reservations == ()
+    assert bought[True].objective == close(28.8)
+
+
+@pytest.mark.parametrize("method", ["decomposition", "direct"])
+def test_what_is_bought_stands_in_the_risk_of_all_cost(method):
+    """Reserved for 2.0 an hour and 10 hours: 20 USD, and 0.2 x 20 of risk; nothing else."""
+    asked = problem(
+        [firm("w", ["a"])],
+        [offer("a", 4.0, 2.0)],
+        {"w": [1] * 10},
+        cvar=Cvar(0.2, 0.5, of_all=True),
+    )
+    result = solve(asked, gap=1e-7, method=method, with_dispatch=True)
+    assert (result.costs["reserved"], result.costs["cvar"]) == (close(20.0), close(4.0))
+    assert audit(asked, result.plan, result.dispatch).usd == close(24.0)
