@@ -72,7 +72,7 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
             upfront_budget=settings.upfront_budget,
             allow_commitments=is_long(given),
             quotas=quotas,
-            cvar=Cvar(settings.cvar.weight, settings.cvar.beta),
+            cvar=Cvar(settings.cvar.weight, settings.cvar.beta, of_all=True),
             limits=limits_of(rungs),
         ),
         solve_stage=StageSolver(
