@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
+    from data.ladder import EndingPart
+    from data.reasons import Reasons
     from planner.purchases import Purchase
 
 _ENDS_SOON_DAYS = 90
@@ -39,6 +41,23 @@ def holdings(
         return empty(COMMITMENTS_OUT)
     rows.sort(key=lambda row: row["id"])
     return conform(pd.DataFrame(rows), COMMITMENTS_OUT)
+
+
+def with_ends(owned: pd.DataFrame, reasons: Reasons | None) -> pd.DataFrame:
+    """The owned table with what to do at the end of each that ends in the planned year.
+
+    Of one that covers several machine types, the largest part decides.
+    """
+    ending: dict[str, EndingPart] = {}
+    for one in sorted(() if reasons is None else reasons.ending, key=lambda one: one.gpus):
+        ending[one.id] = one
+    rows = records(owned)
+    for row in rows:
+        found = ending.get(row["id"])
+        if found is not None:
+            row["action"], row["why"] = found.action, f"ends on {found.ends}; {found.why}"
+            row["break_even_share"] = found.break_even_share
+    return conform(pd.DataFrame(rows), COMMITMENTS_OUT) if rows else owned
 
 
 def with_advised(

@@ -14,7 +14,7 @@ from planner.ladder import STEP_HOURS
 from planner.problem import CommitmentLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from planner.horizon import Horizon
     from planner.ladder import Rung
@@ -111,16 +111,27 @@ def _step(rung: Rung, waterfall: Waterfall, day: str) -> LadderStep:
         next_step=day,
         reserved=round(terms.reserved, _DIGITS),
         on_demand=round(terms.on_demand, _DIGITS),
-        reason=rung.advice.reason,
+        reason=_reason(rung),
     )
 
 
+def _reason(rung: Rung) -> str:
+    """Why so many: what to do at an end, the whole plan tells, which moves work there."""
+    if rung.held and rung.advice.reason.startswith("Let "):
+        return f"What runs there today fills too little of the {rung.held:,.1f} GPUs held."
+    return rung.advice.reason
+
+
 def ending_parts(
-    rungs: Sequence[Rung], waterfall: Waterfall, supply: Supply, planned: Horizon
+    rungs: Sequence[Rung],
+    waterfall: Waterfall,
+    supply: Supply,
+    planned: Horizon,
+    dates: Mapping[str, str],
 ) -> tuple[EndingPart, ...]:
     """Owned commitments that end in the planned year, the first to end first.
 
-    One that would pay again counts as held for those that end after it.
+    `dates` are the days of the ends by id. One that would pay again counts as held for those that end after it.
     """
     by_pool = {(rung.pool.family, rung.pool.cloud): rung for rung in rungs}
     renewed: list[tuple[Owned, int]] = []
@@ -134,13 +145,12 @@ def ending_parts(
         even = rung.terms.reserved / rung.terms.on_demand
         if share >= even:
             renewed.append((replace(one, until_hour=planned.hours), one.until_hour))
-        ends = f"{planned.start + timedelta(hours=one.until_hour * planned.weight):%Y-%m-%d}"
         found.append(
             EndingPart(
                 id=one.id,
                 place=f"{offer.instance_type} in {offer.region}",
                 gpus=round(one.gpus, _DIGITS),
-                ends=ends,
+                ends=dates.get(one.id, ""),
                 expected_share=round(share, _DIGITS),
                 break_even_share=round(even, _DIGITS),
                 action="renew" if share >= even else "let_expire",

@@ -17,7 +17,7 @@ from data.schema import COMMITTED_OPTIONS
 from planner import summary as figures
 from planner.assemble import Stage
 from planner.demand import demand
-from planner.holdings import holdings, with_advised
+from planner.holdings import holdings, with_advised, with_ends
 from planner.idle import idle_table
 from planner.ladder_steps import ending_parts, ladder_steps
 from planner.last_night import same_fleet
@@ -139,7 +139,7 @@ def plan_night(given: NightInputs) -> NightPlan:
     return NightPlan(
         plan=plan,
         recommendations=advised,
-        commitments=with_advised(owned, bought, ids),
+        commitments=with_advised(with_ends(owned, plan.summary.reasons), bought, ids),
         limits=limit_rows,
         idle=idle_table(given.fleet),
         quality=given.quality,
@@ -234,7 +234,13 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
     return replace(
         made,
         ladder=ladder_steps(found.rungs, waterfall, found.planned),
-        ending=ending_parts(found.rungs, waterfall, supply, found.planned),
+        ending=ending_parts(
+            found.rungs,
+            waterfall,
+            supply,
+            found.planned,
+            {row["id"]: f"{row['end']:%Y-%m-%d}" for row in records(given.commitments)},
+        ),
     )
 
 

@@ -223,8 +223,27 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
             solve = basis.solve_stage.plan if stage is Stage.BUY else basis.solve_stage.stage
             # The result is named nowhere else: its dispatch is large, and goes with the call.
             stages[stage] = _checked((stage, problem, sunk[stage]), solve(problem), former, basis)
+            if stage is Stage.BUY and former is not None:
+                stages[stage] = _worth_it(stages[stage], former, basis)
         former = stages[stage]
     return stages
+
+
+def _worth_it(bought: Solved, former: Solved, basis: Basis) -> Solved:
+    """The plan; where its caution costs more than all that purchases save, the one without it.
+
+    The weight of the dearest scenarios buys insurance against them. It may cost part of the saving
+    on the mean, not more than there is.
+    """
+    if bought.problem.cvar is None or bought.usd_per_month <= former.usd_per_month + _SMALLEST:
+        return bought
+    problem, found = replace(bought.problem, cvar=None), former.result
+    risk = found.costs["cvar"]
+    objective = (found.objective or 0.0) - risk
+    plain = replace(found, objective=objective, costs={**found.costs, "cvar": 0.0})
+    without = replace(former, problem=problem, result=plain, audited=former.audited - risk)
+    sunk = former.usd_per_month - (objective - plain.costs["shortage"]) / MONTHS
+    return _checked((Stage.BUY, problem, sunk), basis.solve_stage.plan(problem), without, basis)
 
 
 def _is_same(stage: Stage, basis: Basis) -> bool:

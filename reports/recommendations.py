@@ -12,7 +12,7 @@ import jinja2
 
 from data.frames import records
 from data.names import short_name
-from reports import answer, numbers, risks, why
+from reports import answer, ladder, numbers, risks, why
 from reports.tables import Tables
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         limit_sentences=why.limit_sentences(reasons),
         shortages=reasons.shortages if reasons else (),
         since=reasons.since if reasons else None,
+        ladder=ladder.view(reasons),
+        saving_range=ladder.saving_range(summary.bill),
+        scenarios=ladder.scenarios(summary.solve) if summary.solve else "",
+        risk=ladder.risk_month(summary.solve) if summary.solve else None,
         sure=risks.view(summary.risks),
         not_chosen=why.not_chosen(reasons)[:MOST_ROWS],
         more_not_chosen=max(0, len(why.not_chosen(reasons)) - MOST_ROWS),

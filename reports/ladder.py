@@ -1,0 +1,79 @@
+"""What to commit to now, what to wait for and what to let go, in the words of the report."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from reports import numbers
+
+if TYPE_CHECKING:
+    from data.ladder import LadderStep
+    from data.plan import BillFigures, SolveFigures
+    from data.reasons import Reasons
+
+_ACTIONS = {"renew": "renew", "let_expire": "let it expire"}
+
+
+def view(reasons: Reasons | None) -> dict[str, Any] | None:
+    """Everything the section shows; None for a plan without a ladder."""
+    if reasons is None or not (reasons.ladder or reasons.ending):
+        return None
+    return {
+        "pools": reasons.ladder,
+        "sentences": [sentence(one) for one in reasons.ladder],
+        "ending": [
+            {"one": one, "action": _ACTIONS.get(one.action, one.action)} for one in reasons.ending
+        ],
+    }
+
+
+def sentence(one: LadderStep) -> str:
+    """What to do about a pool now and at the next step, with the reason.
+
+    >>> from data.ladder import LadderStep
+    >>> sentence(LadderStep("aws H100", 20, 0, 0, 0, 8, "2026-12-29", 4.3, 6.88, "It fell."))
+    'aws H100: buy nothing yet. It fell. 8 GPUs pay if demand holds until 2026-12-29: decide \
+then.'
+    """
+    words = "buy nothing yet" if one.bought <= 0 else f"commit to {_gpus(one.bought)} now"
+    if one.bought <= 0 and one.allowed > 0:
+        words += f", though {_gpus(one.allowed)} would be allowed: other ways cost less"
+    text = f"{one.pool}: {words}. {one.reason}"
+    if one.later > 0:
+        more = "more " if one.bought > 0 else ""
+        text += f" {_gpus(one.later, more)} pay if demand holds until {one.next_step}: decide then."
+    return text
+
+
+def _gpus(count: float, more: str = "") -> str:
+    text = numbers.quantity(count)
+    return f"{text} {more}GPU" if text == "1" else f"{text} {more}GPUs"
+
+
+def saving_range(bill: BillFigures) -> str | None:
+    """Between what the saving lies as demand may come; None where nothing is bought."""
+    low, high = bill.saving_low_per_month, bill.saving_high_per_month
+    if low is None or high is None or numbers.rounded(high) == numbers.rounded(low):
+        return None
+    return (
+        f"As demand may come, the saving lies between {numbers.amount(low, bill.currency)} and "
+        f"{numbers.amount(high, bill.currency)} a month (8 of 10 ways; what is released and moved "
+        "is counted at the demand of the window, what is bought at that of each way)."
+    )
+
+
+def scenarios(solve: SolveFigures) -> str:
+    """In how many ways the demand of the planned year may come.
+
+    >>> from data.plan import SolveFigures
+    >>> scenarios(SolveFigures("optimal", "highs", 1.0, 1.0, 0.0, 1344, 0.0, scenarios=6))
+    ' in 6 ways in which demand may come'
+    """
+    return f" in {solve.scenarios} ways in which demand may come" if solve.scenarios > 1 else ""
+
+
+def risk_month(solve: SolveFigures) -> str | None:
+    """The weight of the dearest ways, a month; None where there is none."""
+    month = Decimal(repr(solve.risk)) / 12
+    return numbers.amount(month) if numbers.rounded(month) else None
