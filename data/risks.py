@@ -54,7 +54,7 @@ class HopedFor:
 
 @dataclass(frozen=True, slots=True)
 class BacktestPolicy:
-    """One way to commit, run over the unseen part of the history of all tested GPU families."""
+    """One way to commit, run over the unseen part of the history of all tested pools."""
 
     policy: str
     usd: float
@@ -62,8 +62,8 @@ class BacktestPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class BacktestFamily:
-    """The back-test of one GPU family.
+class BacktestPool:
+    """The back-test of one pool: the work of a GPU family that may share commitments.
 
     `usd` is what this planner would have cost in the unseen hours, `foresight_usd` the best
     constant level with these hours known, `on_demand_usd` no commitment at all. `purchases` were
@@ -71,7 +71,7 @@ class BacktestFamily:
     break-even share in the rest of the unseen hours. `rate` and `on_demand` are USD per GPU-hour.
     """
 
-    gpu_family: str
+    pool: str
     train_hours: int
     test_hours: int
     usd: float
@@ -91,7 +91,7 @@ class BacktestFamily:
 class Backtests:
     """The back-test on the user's own history; `notes` say what is left out and why."""
 
-    families: tuple[BacktestFamily, ...] = ()
+    pools: tuple[BacktestPool, ...] = ()
     policies: tuple[BacktestPolicy, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -69,9 +69,13 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rung:
-    """A pool with the prices it was judged by and the answer of the rule."""
+    """A pool with the prices it was judged by and the answer of the rule.
+
+    `past` is what was needed of it, before events that take demand away are left out.
+    """
 
     pool: Pool
+    past: History
     terms: Terms
     advice: Advice
     needed: float
@@ -95,6 +99,7 @@ def ladder(
         rungs.append(
             Rung(
                 pool=pool,
+                past=_history(pool, covered, {}),
                 terms=terms,
                 advice=advise(history, terms),
                 needed=float(np.nanmean(total.sum(axis=1)[-_RECENT:])),

@@ -7,39 +7,35 @@ the rule that the plan itself follows.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.risks import BacktestFamily, BacktestPolicy, Backtests
-from planner.assemble import base_name
+from data.risks import BacktestPolicy, BacktestPool, Backtests
 from planner.backtest.demand import load
-from planner.backtest.fleet import backtest_families, demand_of
+from planner.backtest.fleet import Case, backtest_pools, demand_of
 from planner.backtest.result import FORESIGHT, LOADFACTOR, levels_of
-from planner.family_terms import family_terms
 from planner.forecast.inputs import Held
 from planner.forecast.policy import advise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
+    from collections.abc import Mapping, Sequence
 
     from planner.backtest.demand import Demand
     from planner.backtest.result import Backtest
     from planner.forecast.inputs import Terms
-    from planner.problem import Problem
+    from planner.ladder import Rung
 
 _CENTS = 2
 _NONE_BOUGHT = "all_on_demand"
 
 
-def backtests(frame: pd.DataFrame, problem: Problem, least_hours: int) -> Backtests:
-    """The back-test of each GPU family of a DEMAND frame at the prices of a plan's problem.
+def backtests(rungs: Sequence[Rung], hours: int, least_hours: int) -> Backtests:
+    """The back-test of each pool of the ladder, at its own prices, with nothing held before.
 
-    Below `least_hours` of history there is none: half of it would be too short to plan on.
+    Below `least_hours` of the `hours` of history there is none: half of it is too short to plan on.
     """
-    hours = int(frame["hour_start"].nunique())
     if hours < least_hours:
         return Backtests(
             notes=(
@@ -47,20 +43,16 @@ def backtests(frame: pd.DataFrame, problem: Problem, least_hours: int) -> Backte
                 f"{least_hours:,} that it needs (min_history_days)",
             )
         )
-    terms = family_terms(problem)
-    deferrable = {
-        base_name(one.id).rsplit("|", 1)[0]: 1 - one.min_firm_share for one in problem.classes
+    cases = {
+        rung.pool.name: Case(demand_of(rung.past), replace(rung.terms, held=())) for rung in rungs
     }
-    made, notes = backtest_families(frame, terms, advise, deferrable)
-    families = tuple(
-        _family(name, found, terms[name], demand_of(frame, name, deferrable))
-        for name, found in made.items()
-    )
-    return Backtests(families, _policies(made), notes)
+    made, notes = backtest_pools(cases, advise)
+    pools = tuple(_pool(name, found, cases[name]) for name, found in made.items())
+    return Backtests(pools, _policies(made), notes)
 
 
 def _policies(made: Mapping[str, Backtest]) -> tuple[BacktestPolicy, ...]:
-    """Every policy over all families, this planner first and then the cheapest."""
+    """Every policy over all pools, this planner first and then the cheapest."""
     sums: dict[str, float] = {}
     for found in made.values():
         for one in found.policies:
@@ -74,7 +66,8 @@ def _policies(made: Mapping[str, Backtest]) -> tuple[BacktestPolicy, ...]:
     return tuple(sorted(rows, key=lambda row: (last.get(row.policy, 1), row.usd, row.policy)))
 
 
-def _family(name: str, found: Backtest, terms: Terms, demand: Demand) -> BacktestFamily:
+def _pool(name: str, found: Backtest, case: Case) -> BacktestPool:
+    terms = case.terms
     mine = found.named(LOADFACTOR)
     rivals = [one for one in found.policies if one.policy not in (LOADFACTOR, FORESIGHT)]
     best = min(rivals, key=lambda one: (one.costs.usd, one.policy))
@@ -83,9 +76,9 @@ def _family(name: str, found: Backtest, terms: Terms, demand: Demand) -> Backtes
         for one in mine.decisions
         if one.bought
     ]
-    shares = used_shares(demand, found.train_hours, bought, terms)
-    return BacktestFamily(
-        gpu_family=name,
+    shares = used_shares(case.demand, found.train_hours, bought, terms)
+    return BacktestPool(
+        pool=name,
         train_hours=found.train_hours,
         test_hours=found.test_hours,
         usd=round(mine.costs.usd, _CENTS),

@@ -115,7 +115,6 @@ def plan_night(given: NightInputs) -> NightPlan:
         for row in records(advised)
     }
     limit_rows = limits(bill, len(given.covered))
-    needed = demand(given.fleet, given.window, given.covered)
     bought = purchases(waterfall.plan, supply, waterfall.instead)
     notes = (*given.notes, *missing, *last_note, *_managed_note(given.fleet), *supply.notes)
     plan = Plan(
@@ -128,9 +127,9 @@ def plan_night(given: NightInputs) -> NightPlan:
             _summary(given, waterfall, supply, advised, left_out, notes),
             reasons=_reasons(given, found),
             risks=risks_of(
-                waterfall,
-                supply,
-                (given.commitments, bill, needed),
+                found,
+                given.commitments,
+                bill,
                 len(given.covered),
                 given.settings.plan.min_history_days * 24,
             ),
@@ -143,7 +142,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         limits=limit_rows,
         idle=idle_table(given.fleet),
         quality=given.quality,
-        demand=needed,
+        demand=demand(given.fleet, given.window, given.covered),
         warnings=missing,
     )
 

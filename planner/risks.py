@@ -14,25 +14,20 @@ from planner.own_backtest import backtests
 if TYPE_CHECKING:
     import pandas as pd
 
-    from planner.supply import Supply
-    from planner.waterfall import Waterfall
+    from planner.outlook import Outlook
 
 
 def risks_of(
-    waterfall: Waterfall,
-    supply: Supply,
-    tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
-    hours: int,
-    least_hours: int,
+    found: Outlook, commitments: pd.DataFrame, bill: pd.DataFrame, hours: int, least_hours: int
 ) -> Risks:
     """All risks of a plan on a history of `hours`; below `least_hours` nothing is back-tested.
 
-    `tables` are frames of COMMITMENTS, FLEET_HOURS and DEMAND.
+    `commitments` is a frame of COMMITMENTS, `bill` one of FLEET_HOURS.
     """
-    commitments, bill, demand = tables
+    waterfall, supply = found.waterfall, found.supply
     return Risks(
         hoped_for=hoped_for(waterfall.plan, supply, owned_kinds(commitments, bill)),
-        backtests=backtests(demand, waterfall.plan.problem, least_hours),
+        backtests=backtests(found.rungs, hours, least_hours),
         held_before=held_before(waterfall, supply, hours),
         loses_if=loses_if(waterfall.plan, supply),
     )

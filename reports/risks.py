@@ -9,7 +9,7 @@ from data.risks import FAILING_SHARES
 from reports import numbers
 
 if TYPE_CHECKING:
-    from data.risks import BacktestFamily, Backtests, HeldBefore, HopedFor, LosesIf, Risks
+    from data.risks import BacktestPool, Backtests, HeldBefore, HopedFor, LosesIf, Risks
 
 _POLICIES = {
     "loadfactor": "this planner",
@@ -37,7 +37,7 @@ def view(risks: Risks | None) -> dict[str, Any] | None:
             {"words": _POLICIES.get(one.policy, one.policy), "one": one}
             for one in risks.backtests.policies
         ],
-        "found": [*map(family_sentence, risks.backtests.families), *risks.backtests.notes],
+        "found": [*map(pool_sentence, risks.backtests.pools), *risks.backtests.notes],
         "held_before": risks.held_before,
         "held_sentence": held_sentence(risks.held_before),
         "loses_if": loses_sentences(risks.loses_if),
@@ -104,12 +104,12 @@ def regret_sentence(tests: Backtests) -> str:
 
     The regret is the cost above the best constant level, which nobody can know beforehand.
     """
-    if not tests.families:
+    if not tests.pools:
         return ""
-    mine = sum(one.usd for one in tests.families)
-    best = sum(one.foresight_usd for one in tests.families)
-    nothing = sum(one.on_demand_usd for one in tests.families)
-    hours = max(one.test_hours for one in tests.families)
+    mine = sum(one.usd for one in tests.pools)
+    best = sum(one.foresight_usd for one in tests.pools)
+    nothing = sum(one.on_demand_usd for one in tests.pools)
+    hours = max(one.test_hours for one in tests.pools)
     text = (
         f"Planned as if they were not known yet, the last {numbers.counted(hours, 'hour')} of this "
         f"history would have cost {numbers.plain_amount(mine)} by this planner's rule, at the "
@@ -132,22 +132,22 @@ def _apart(mine: float, other: float, words: str) -> str:
     return f"That is {numbers.plain_amount(abs(apart))} {more} than {words}."
 
 
-def family_sentence(one: BacktestFamily) -> str:
-    """What the planner did with one family in the back-test, and how often it was wrong.
+def pool_sentence(one: BacktestPool) -> str:
+    """What the planner did with one pool in the back-test, and how often it was wrong.
 
-    >>> from data.risks import BacktestFamily
-    >>> family_sentence(BacktestFamily("H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
+    >>> from data.risks import BacktestPool
+    >>> pool_sentence(BacktestPool("aws H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
     ...                              2, 1, 0, 16, 1.2, 2.0))
-    'H100: 1 purchase in 2 planning steps, 16 GPUs held at the end; none was at work less than its \
-break-even of 60.0% of the unseen hours that followed.'
+    'aws H100: 1 purchase in 2 planning steps, 16 GPUs held at the end; none was at work less than \
+its break-even of 60.0% of the unseen hours that followed.'
     """
     steps = numbers.counted(one.steps, "planning step")
     if not one.purchases:
-        return f"{one.gpu_family}: nothing was bought in {steps}."
+        return f"{one.pool}: nothing was bought in {steps}."
     even = numbers.share(one.rate, one.on_demand)
     under = "none" if not one.under_break_even else f"{one.under_break_even:,}"
     return (
-        f"{one.gpu_family}: {numbers.counted(one.purchases, 'purchase')} in {steps}, "
+        f"{one.pool}: {numbers.counted(one.purchases, 'purchase')} in {steps}, "
         f"{numbers.counted(one.reserved_gpus, 'GPU')} held at the end; {under} "
         f"{'was' if one.under_break_even < 2 else 'were'} at work less than its break-even of "
         f"{even} of the unseen hours that followed."

@@ -1,12 +1,10 @@
-"""The same back-test on the user's own demand: one a GPU family."""
+"""The same back-test on the user's own demand: one a pool of work that shares commitments."""
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
-import pandas as pd
 
 from data.errors import ConfigError
 from planner.backtest.demand import Demand, gap_notes
@@ -17,59 +15,45 @@ if TYPE_CHECKING:
 
     from planner.backtest.result import Backtest
     from planner.backtest.run import Adviser
-    from planner.forecast.inputs import Terms
+    from planner.forecast.inputs import History, Terms
 
 
-def demand_of(
-    frame: pd.DataFrame, family: str, deferrable: Mapping[str, float] | None = None
-) -> Demand:
-    """The needed GPUs of one family of a DEMAND frame, by class.
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """The demand of one pool, and the prices and rules of its planning steps."""
 
-    `deferrable` are shares of the classes that may wait or use spot; the others may not. Hours that
-    the frame leaves out are gaps.
-    """
-    rows = frame[frame["gpu_family"] == family]
-    table = rows.pivot_table(
-        index="hour_start", columns="workload_class", values="needed_gpus", aggfunc="sum"
-    ).sort_index(axis=1)
-    start = table.index.min()
-    table = table.reindex(pd.date_range(start, table.index.max(), freq="h"))
-    gpus = table.to_numpy(dtype=float)
-    may_wait = np.array([(deferrable or {}).get(str(name), 0.0) for name in table.columns])
+    demand: Demand
+    terms: Terms
+
+
+def demand_of(history: History) -> Demand:
+    """A whole history as the demand of a back-test; hours without a reading are gaps."""
     found = Demand(
-        gpus,
-        np.where(np.isnan(gpus), np.nan, gpus * may_wait),
-        tuple(str(name) for name in table.columns),
-        start.to_pydatetime(),
+        history.firm + history.deferrable,
+        history.deferrable,
+        history.classes,
+        history.start_hour if history.start_time is None else history.start_time,
+        history.spot_available,
     )
     return dataclasses.replace(found, notes=tuple(gap_notes(found)))
 
 
-def backtest_families(
-    frame: pd.DataFrame,
-    terms: Mapping[str, Terms],
-    adviser: Adviser,
-    deferrable: Mapping[str, float] | None = None,
-    train_share: float = 0.5,
+def backtest_pools(
+    cases: Mapping[str, Case], adviser: Adviser, train_share: float = 0.5
 ) -> tuple[dict[str, Backtest], tuple[str, ...]]:
-    """The back-test of each GPU family of a DEMAND frame, and what a reader must know of them.
+    """The back-test of each pool by name, and what a reader must know of them.
 
-    A family whose history cannot be parted, or that has no terms, has none, and a sentence says
-    so.
+    A pool whose history cannot be parted has none, and a sentence says so.
     """
     made: dict[str, Backtest] = {}
     notes: list[str] = []
-    for family in sorted(frame["gpu_family"].astype(str).unique()):
-        if family not in terms:
-            notes.append(f"{family}: no prices, so no back-test")
-            continue
+    for name in sorted(cases):
+        case = cases[name]
         try:
-            found = backtest(
-                demand_of(frame, family, deferrable), terms[family], train_share, adviser
-            )
+            found = backtest(case.demand, case.terms, train_share, adviser)
         except ConfigError as error:
-            notes += [f"{family}: no back-test: {one}" for one in error.problems]
+            notes += [f"{name}: no back-test: {one}" for one in error.problems]
             continue
-        notes += [f"{family}: {text}" for text in found.warnings]
-        made[family] = found
+        notes += [f"{name}: {text}" for text in found.warnings]
+        made[name] = found
     return made, tuple(notes)
