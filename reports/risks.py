@@ -115,12 +115,12 @@ def regret_sentence(tests: Backtests) -> str:
         f"history would have cost {numbers.plain_amount(mine)} by this planner's rule, at the "
         f"plan's prices. {_apart(mine, nothing, 'everything on demand')}"
     )
-    over = numbers.share((mine - best) / best) if best > 0 and mine >= best else "0%"
     if mine < best:
         return f"{text} No constant level, even one known afterwards, would have cost less."
+    over = f" ({numbers.share((mine - best) / best)})" if best > 0 else ""
     return (
         f"{text} Against the best constant level, which could be known only afterwards, its "
-        f"regret is {numbers.plain_amount(mine - best)} ({over})."
+        f"regret is {numbers.plain_amount(mine - best)}{over}."
     )
 
 
