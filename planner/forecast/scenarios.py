@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 # Drift of the logarithm on the first day for no history, its growth with the days ahead, and the
 # weeks that halve its square: set once, so that the 80% range of public traces holds 75 to 85%
 # of unseen hours at every cut tried.
-_DRIFT, _DRIFT_GROWTH, _DRIFT_WEEKS = 0.037, 0.75, 2.0
+_DRIFT, _DRIFT_GROWTH, _DRIFT_WEEKS = 0.025, 0.75, 2.0
 _COMMON_DRIFT = 0.5  # share of its variance that all classes have in common
+# A stretch that rose may as well fall and the other way round, the same for all classes; what
+# broke off or burst out, by more than this factor's logarithm, is no mirror image of anything.
+_TURNED_BELOW = 0.7
 _FIRST_ORIGIN = 2  # days; before it no model has seen anything
 _MOST_TIMES = 50.0  # no scenario goes beyond this multiple of the highest hour
 
@@ -59,7 +62,8 @@ class Event:
 class Method:
     """The model chosen for a class and its error on days that it had not seen.
 
-    `error` is the mean absolute error as a share of the mean demand; NaN where none was unseen.
+    `error` is the mean absolute error of the mean of up to 28 coming days, as a share of the mean
+    demand; NaN where no day was unseen.
     """
 
     workload_class: str
@@ -206,8 +210,11 @@ def _scenario(draw: _Draw) -> FloatArray:
         origin = int(draw.random.integers(first, max(count - 1, first + 1)))
         length = max(min(longest, count - 1 - origin, draw.ahead - done), 1)
         until = done + length
+        turned = bool(draw.random.random() < 0.5)
         for place, choice in enumerate(draw.choices):
             wrong, source = _went_wrong(days, choice, place, origin, length)
+            if turned and np.abs(wrong).max() < _TURNED_BELOW:
+                wrong = -wrong
             error[done:until, place] = carried[place] + wrong
             rest[done:until, :, place] = days.rest[source, :, place]
         carried = error[until - 1]
