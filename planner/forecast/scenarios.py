@@ -21,9 +21,13 @@ from planner.forecast.models import LEADS, choose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from planner.forecast.days import Days
     from planner.forecast.inputs import FloatArray, History
     from planner.forecast.models import Choice
+
+    Places = npt.NDArray[np.intp]
 
 # Drift of the logarithm on the first day for no history, its growth with the days ahead, and the
 # weeks that halve its square: set once, so that the 80% range of public traces holds 75 to 85%
@@ -226,7 +230,7 @@ def _scenario(draw: _Draw) -> FloatArray:
 
 def _went_wrong(
     days: Days, choice: Choice, place: int, origin: int, length: int
-) -> tuple[FloatArray, np.typing.NDArray[np.intp]]:
+) -> tuple[FloatArray, Places]:
     """Errors of the logarithm on the days after `origin`, and those days.
 
     A class that had not started by then takes one of its own days instead.
