@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 # Drift of the logarithm on the first day for no history, its growth with the days ahead, and the
 # weeks that halve its square: set once, so that the 80% range of public traces holds 75 to 85%
 # of unseen hours at every cut tried.
-_DRIFT, _DRIFT_GROWTH, _DRIFT_WEEKS = 0.025, 0.75, 2.0
+_DRIFT, _DRIFT_GROWTH, _DRIFT_WEEKS = 0.021, 0.75, 2.0
 _COMMON_DRIFT = 0.5  # share of its variance that all classes have in common
 # A stretch that rose may as well fall and the other way round, the same for all classes; what
 # broke off or burst out, by more than this factor's logarithm, is no mirror image of anything.
 _TURNED_BELOW = 0.7
+_STRETCH = 1.25  # errors of a short past are smaller than those to come
+_RETURNS = 0.2  # chance that a stretch comes back as it was, at its own level
 _FIRST_ORIGIN = 2  # days; before it no model has seen anything
 _MOST_TIMES = 50.0  # no scenario goes beyond this multiple of the highest hour
 
@@ -208,6 +210,7 @@ def _scenario(draw: _Draw) -> FloatArray:
     rest = np.ones((draw.ahead, DAY, classes))
     carried = np.zeros(classes)
     done = 0
+    levels = _levels(draw)
     longest = max(min(LEADS, count // 2), 1)
     first = min(_FIRST_ORIGIN, max(count - 2, 0))
     while done < draw.ahead:
@@ -215,16 +218,26 @@ def _scenario(draw: _Draw) -> FloatArray:
         length = max(min(longest, count - 1 - origin, draw.ahead - done), 1)
         until = done + length
         turned = bool(draw.random.random() < 0.5)
+        comes_back = bool(draw.random.random() < _RETURNS)
         for place, choice in enumerate(draw.choices):
             wrong, source = _went_wrong(days, choice, place, origin, length)
-            if turned and np.abs(wrong).max() < _TURNED_BELOW:
+            wrong = wrong * _STRETCH
+            level = levels[done:until, place]
+            is_break = bool(np.abs(wrong).max() >= _TURNED_BELOW)
+            if comes_back:
+                wrong = days.level[source, place] - level - carried[place]
+            elif is_break:
+                seen = days.level[:, place]
+                reached = np.clip(level + carried[place] + wrong, seen.min(), seen.max())
+                wrong = reached - level - carried[place]
+            elif turned:
                 wrong = -wrong
             error[done:until, place] = carried[place] + wrong
             rest[done:until, :, place] = days.rest[source, :, place]
         carried = error[until - 1]
         done = until
     error += _drift(draw)
-    gpus = np.exp(np.minimum(_levels(draw) + error, 700.0))[:, None, :]
+    gpus = np.exp(np.minimum(levels + error, 700.0))[:, None, :]
     return _bounded(gpus * days.profile_ahead(draw.ahead) * rest, days)
 
 
