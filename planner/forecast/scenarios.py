@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.forecast.days import days_of
 from planner.forecast.inputs import Interval
-from planner.forecast.known import DAY, known_of, together
+from planner.forecast.known import DAY, known_of, together, without_tail
 from planner.forecast.models import LEADS, choose
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _forecast(
     ahead = -(-hours // DAY)
     if history.hours < DAY or not len(known.firm):
         return _nothing(history, hours, count, known.warnings)
-    days = days_of(history)
+    days = days_of(without_tail(history))
     choices = tuple(
         choose(
             days.level[min(int(days.started[place]), days.count - 1) :, place], with_fits=with_fits

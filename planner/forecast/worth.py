@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.forecast.days import days_of
-from planner.forecast.known import DAY, FEWEST_HOURS, WEEK, together
+from planner.forecast.known import DAY, FEWEST_HOURS, WEEK, together, without_tail
 
 if TYPE_CHECKING:
     from planner.forecast.inputs import FloatArray, History, Terms
@@ -122,7 +122,7 @@ def _week(history: History, known: Known) -> tuple[bool, FloatArray]:
     A week that comes back is no fall, and its weekend no level: memories then keep whole weeks.
     """
     if len(known.firm) >= FEWEST_HOURS and history.hours >= 2 * WEEK:
-        days = days_of(together(history))
+        days = days_of(without_tail(together(history)))
         if days.weekly[0]:
             return True, np.exp(days.level[:, 0])
     return False, known.daily()

@@ -142,3 +142,11 @@ def test_demand_that_stepped_down_to_zero_is_forecast_near_zero():
 def test_no_range_is_given_for_less_than_two_days():
     assert quick_interval(history([5.0] * 47), 24) is None
     assert quick_interval(history([5.0] * 48), 0) is None
+
+
+def test_readings_that_are_not_in_yet_do_not_steer_the_forecast():
+    """Six zeros at the end of steady demand: the forecast is that of the demand without them."""
+    steady = forecast(history([20.0] * 480), 48, 3)
+    late = forecast(history([20.0] * 474 + [0.0] * 6), 48, 3)
+    assert late.point == pytest.approx(steady.point)
+    assert any("not yet recorded" in text for text in late.warnings)
