@@ -25,7 +25,7 @@ LEAST_LEVEL = (
 )
 _LEAST_PROFILE = 0.05
 _WEEK_DAYS = 7
-_WEEKS_TO_TRUST = 2.0  # a weekly profile seen for so many weeks is half believed
+_WEEKS_TO_TRUST = 1.0  # a weekly profile seen for so many weeks is half believed
 _WEEKLY_GAIN = 0.1  # share of the error that a weekly profile must take off unseen days
 _LEAST_SWING = 0.05  # standard deviation of the weekdays, share of the mean
 _SPIKE_TIMES, _SPIKE_SHARE = 3.0, 0.005  # so few hours, so far above the rest, are a spike
@@ -64,10 +64,11 @@ class Days:
 
 
 def days_of(history: History) -> Days:
-    """The whole days of a history, at least one of them; hours before the first are dropped."""
+    """The whole days of a history since its first reading; there must be one."""
     total = history.firm + history.deferrable
+    seen = np.flatnonzero(np.isfinite(total).sum(axis=1) > 0)
     gpus, warnings = _settled(total, history)
-    count = len(gpus) // DAY
+    count = (len(gpus) - int(seen[0])) // DAY
     days = gpus[len(gpus) - count * DAY :].reshape(count, DAY, -1)
     mean = days.mean(axis=(0, 1))
     profile, weekly = _profile(days, mean)
@@ -106,16 +107,13 @@ def _settled(total: FloatArray, history: History) -> tuple[FloatArray, list[str]
 
 
 def _without_gaps(total: FloatArray, recorded: BoolArray) -> FloatArray:
-    """Each missing hour as a day before it, else as the first reading of the class, else 0."""
+    """Each missing hour as the day before it; 0 before the first reading of the class."""
     gpus = np.where(recorded, total, 0.0)
+    first = np.where(recorded.any(axis=0), recorded.argmax(axis=0), len(total))
     hours, places = np.nonzero(~recorded)
     for hour, place in zip(hours.tolist(), places.tolist(), strict=True):
-        gpus[hour, place] = gpus[hour - DAY, place] if hour >= DAY else 0.0
-    for place in np.unique(places[hours < DAY]).tolist():
-        known = np.flatnonzero(recorded[:, place])
-        if len(known) and known[0] < DAY:
-            early = ~recorded[:DAY, place]
-            gpus[:DAY, place][early] = total[known[0], place]
+        if hour >= first[place]:
+            gpus[hour, place] = gpus[max(hour - DAY, first[place]), place]
     return gpus
 
 
@@ -165,7 +163,7 @@ def _level(shape: FloatArray) -> FloatArray:
     time = np.arange(len(daily)) - (len(daily) - 1) / 2
     slope = (time @ (daily - daily.mean(axis=0))) / max(float(time @ time), 1.0)
     trend = daily.mean(axis=0) + time[:, None] * slope
-    return shape / np.maximum(trend, _LEAST_PROFILE)[:, None, :]
+    return np.asarray(shape / np.maximum(trend, _LEAST_PROFILE)[:, None, :])
 
 
 def _by_weekday(shape: FloatArray, place: Places) -> FloatArray:

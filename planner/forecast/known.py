@@ -90,6 +90,19 @@ def known_of(history: History) -> Known:
     )
 
 
+def without_tail(history: History) -> History:
+    """The history with an incomplete tail as hours without a reading."""
+    recorded = np.isfinite(history.firm + history.deferrable)
+    places = np.flatnonzero(recorded.sum(axis=1) > 0)
+    total = _filled(history.firm + history.deferrable, recorded).sum(axis=1)
+    tail = _unfinished(total[places])
+    if not tail:
+        return history
+    firm, deferrable = history.firm.copy(), history.deferrable.copy()
+    firm[places[-tail:]] = deferrable[places[-tail:]] = np.nan
+    return replace(history, firm=firm, deferrable=deferrable)
+
+
 def together(history: History) -> History:
     """The history as one class, with the readings of all classes summed."""
     total = history.firm + history.deferrable

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.forecast.inputs import FloatArray
+    from planner.forecast.inputs import BoolArray, FloatArray
 
 FEWEST_DAYS_TO_FIT = 21
 MEANS: dict[str, float | None] = {
@@ -28,7 +28,9 @@ MEANS: dict[str, float | None] = {
 SMOOTHING, DAMPED_TREND = "exponential smoothing", "damped trend"
 LEADS = 28  # days ahead on which models are compared
 _GAIN = 0.02  # share of the error by which a later model of the list must be better
-_ZERO_DAYS = 0.2  # share of days at the least level from which demand counts as intermittent
+_ZERO_DAYS = 0.2  # share of days without demand above which it counts as intermittent
+_AWAY = 0.05  # of the mean; a day below has no demand to speak of
+_SAME = 1e-9  # logarithms closer than this are the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Choice:
     Attributes:
         past: the model as it would have forecast at the end of each past day.
         now: the same with its parameters found on all days.
-        error: mean absolute error of unseen days, share of the mean demand; NaN: none unseen.
+        error: mean absolute error of the mean of unseen days, share of the mean demand; NaN: none.
     """
 
     past: Fitted
@@ -90,15 +92,23 @@ def _candidates(level: FloatArray, with_fits: bool) -> Iterator[Fitted]:
         yield _mean(name, level, half_life)
     if len(level) < FEWEST_DAYS_TO_FIT:
         return
-    if np.mean(level <= level.min() + 1e-9) > _ZERO_DAYS and level.max() > level.min():
-        yield _intermittent(level)
-    elif with_fits and level.max() > level.min():
+    moves = float(np.ptp(level)) > _SAME
+    gpus = np.exp(level)
+    away = gpus <= _AWAY * gpus.mean()
+    if moves and _ZERO_DAYS < away.mean() < 1:
+        yield _intermittent(level, ~away)
+    elif moves and with_fits:
         half = len(level) // 2
         yield _smoothed(SMOOTHING, level, half)
         yield _smoothed(DAMPED_TREND, level, half)
 
 
 def _error(model: Fitted, level: FloatArray) -> float:
+    """Mean absolute error of the mean of the coming days, share of the mean demand.
+
+    The mean of up to `LEADS` days is what a commitment lives on; the error of single days would
+    favour 0 for demand that is 0 on most of them.
+    """
     days = len(level)
     leads = min(LEADS, max(days // 2, 1))
     origins = np.arange(max(days // 2 - 1, 0), days - 1)
@@ -108,7 +118,8 @@ def _error(model: Fitted, level: FloatArray) -> float:
     inside = target < days
     forecast = np.exp(np.minimum(model.ahead(leads)[origins], level.max() + 3))
     actual = np.exp(level[np.minimum(target, days - 1)])
-    return float(np.abs(forecast - actual)[inside].mean() / np.exp(level).mean())
+    missed = np.where(inside, forecast - actual, 0.0).sum(axis=1) / inside.sum(axis=1)
+    return float(np.abs(missed).mean() / np.exp(level).mean())
 
 
 def _mean(name: str, level: FloatArray, half_life: float | None) -> Fitted:
@@ -120,10 +131,9 @@ def _mean(name: str, level: FloatArray, half_life: float | None) -> Fitted:
     return Fitted(name, means, np.zeros(len(level)))
 
 
-def _intermittent(level: FloatArray) -> Fitted:
+def _intermittent(level: FloatArray, busy: BoolArray) -> Fitted:
     """Teunter, Syntetos and Babai (2011): chance of a day with demand x its usual size."""
     least, rate = float(level.min()), 0.1
-    busy = level > least + 1e-9
     chance, size = float(busy.mean()), float(np.exp(level[busy]).mean())
     found = np.empty(len(level))
     for day, value in enumerate(level.tolist()):

@@ -15,21 +15,30 @@ import numpy as np
 
 from planner.forecast.days import days_of
 from planner.forecast.inputs import Interval
-from planner.forecast.known import DAY, known_of, together
+from planner.forecast.known import DAY, known_of, together, without_tail
 from planner.forecast.models import LEADS, choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from planner.forecast.days import Days
     from planner.forecast.inputs import FloatArray, History
     from planner.forecast.models import Choice
 
+    Places = npt.NDArray[np.intp]
+
 # Drift of the logarithm on the first day for no history, its growth with the days ahead, and the
 # weeks that halve its square: set once, so that the 80% range of public traces holds 75 to 85%
 # of unseen hours at every cut tried.
-_DRIFT, _DRIFT_GROWTH, _DRIFT_WEEKS = 0.037, 0.75, 2.0
+_DRIFT, _DRIFT_GROWTH, _DRIFT_WEEKS = 0.021, 0.75, 2.0
 _COMMON_DRIFT = 0.5  # share of its variance that all classes have in common
+# A stretch that rose may as well fall and the other way round, the same for all classes; what
+# broke off or burst out, by more than this factor's logarithm, is no mirror image of anything.
+_TURNED_BELOW = 0.7
+_STRETCH = 1.25  # errors of a short past are smaller than those to come
+_RETURNS = 0.2  # chance that a stretch comes back as it was, at its own level
 _FIRST_ORIGIN = 2  # days; before it no model has seen anything
 _MOST_TIMES = 50.0  # no scenario goes beyond this multiple of the highest hour
 
@@ -59,7 +68,8 @@ class Event:
 class Method:
     """The model chosen for a class and its error on days that it had not seen.
 
-    `error` is the mean absolute error as a share of the mean demand; NaN where none was unseen.
+    `error` is the mean absolute error of the mean of up to 28 coming days, as a share of the mean
+    demand; NaN where no day was unseen.
     """
 
     workload_class: str
@@ -140,7 +150,7 @@ def _forecast(
     ahead = -(-hours // DAY)
     if history.hours < DAY or not len(known.firm):
         return _nothing(history, hours, count, known.warnings)
-    days = days_of(history)
+    days = days_of(without_tail(history))
     choices = tuple(
         choose(
             days.level[min(int(days.started[place]), days.count - 1) :, place], with_fits=with_fits
@@ -200,26 +210,40 @@ def _scenario(draw: _Draw) -> FloatArray:
     rest = np.ones((draw.ahead, DAY, classes))
     carried = np.zeros(classes)
     done = 0
+    levels = _levels(draw)
     longest = max(min(LEADS, count // 2), 1)
     first = min(_FIRST_ORIGIN, max(count - 2, 0))
     while done < draw.ahead:
         origin = int(draw.random.integers(first, max(count - 1, first + 1)))
         length = max(min(longest, count - 1 - origin, draw.ahead - done), 1)
         until = done + length
+        turned = bool(draw.random.random() < 0.5)
+        comes_back = bool(draw.random.random() < _RETURNS)
         for place, choice in enumerate(draw.choices):
             wrong, source = _went_wrong(days, choice, place, origin, length)
+            wrong = wrong * _STRETCH
+            level = levels[done:until, place]
+            is_break = bool(np.abs(wrong).max() >= _TURNED_BELOW)
+            if comes_back:
+                wrong = days.level[source, place] - level - carried[place]
+            elif is_break:
+                seen = days.level[:, place]
+                reached = np.clip(level + carried[place] + wrong, seen.min(), seen.max())
+                wrong = reached - level - carried[place]
+            elif turned:
+                wrong = -wrong
             error[done:until, place] = carried[place] + wrong
             rest[done:until, :, place] = days.rest[source, :, place]
         carried = error[until - 1]
         done = until
     error += _drift(draw)
-    gpus = np.exp(np.minimum(_levels(draw) + error, 700.0))[:, None, :]
+    gpus = np.exp(np.minimum(levels + error, 700.0))[:, None, :]
     return _bounded(gpus * days.profile_ahead(draw.ahead) * rest, days)
 
 
 def _went_wrong(
     days: Days, choice: Choice, place: int, origin: int, length: int
-) -> tuple[FloatArray, np.typing.NDArray[np.intp]]:
+) -> tuple[FloatArray, Places]:
     """Errors of the logarithm on the days after `origin`, and those days.
 
     A class that had not started by then takes one of its own days instead.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.forecast.days import days_of
-from planner.forecast.known import DAY, FEWEST_HOURS, WEEK, together
+from planner.forecast.known import DAY, FEWEST_HOURS, WEEK, together, without_tail
 
 if TYPE_CHECKING:
     from planner.forecast.inputs import FloatArray, History, Terms
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # around it. Half-lives are days; None forgets nothing.
 _RECENT: tuple[float, ...] = (1.0, 7.0)
 _VIEWS: tuple[float | None, ...] = (1.0, 3.0, None)
-_LONG = 84.0  # days; what the hope of a return rests on: demand of a year ago says little
+_LONG = 168.0  # days; what the hope of a return rests on: demand of a year ago says little
 _CAUTION = 6.0  # how fast trust in the recent level goes as demand is seen to fall
 _MARGIN = 0.06  # worth asked for above the price where the recent level is not trusted at all
 _FALL_LAGS = 7  # days
@@ -122,7 +122,7 @@ def _week(history: History, known: Known) -> tuple[bool, FloatArray]:
     A week that comes back is no fall, and its weekend no level: memories then keep whole weeks.
     """
     if len(known.firm) >= FEWEST_HOURS and history.hours >= 2 * WEEK:
-        days = days_of(together(history))
+        days = days_of(without_tail(together(history)))
         if days.weekly[0]:
             return True, np.exp(days.level[:, 0])
     return False, known.daily()
