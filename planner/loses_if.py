@@ -16,6 +16,7 @@ from data.errors import SolveError
 from data.risks import LosesIf
 from planner import outcome
 from planner.model.reductions import reduce
+from planner.optimise.coarse import sample
 from planner.optimise.dispatch_oracle import DispatchOracle
 from planner.optimise.first_stage import first_stage
 from planner.optimise.previous import still_sold
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from planner.waterfall import Solved
 
 _MONTHS = 12.0
-_STEP = 0.002  # share of demand to which the break-even fall is found
-_NEAR = 0.002  # of what the purchases cost: so near to nothing is nothing
+_NEAR = 0.005  # of what the purchases cost: so near to it is even
 _MOST_TRIES = 12
+_ANCHORS = 3  # dispatches of all hours at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,18 @@ class Saved:
         return self.saves - self.costs
 
 
-def saved_at(problem: Problem, plan: Plan, factor: float) -> Saved:
+def saved_at(problem: Problem, plan: Plan, factor: float, quickly: bool = False) -> Saved:
     """What the purchases of a plan save where demand is `factor` of the problem's.
 
-    Penalties of hours that nothing serves are no money, and are left out on both sides.
+    Penalties of hours that nothing serves are no money, and are left out on both sides. `quickly`
+    takes a sample of the hours where there are many.
     """
     costs = math.fsum(outcome.commitments(problem, plan).values()) / _MONTHS
     reduced = reduce(replace(problem, scenarios=_scaled(problem, factor), cvar=None))
     if not reduced.groups:
         return Saved(0.0, costs)
+    if quickly:
+        reduced = sample(reduced) or reduced
     reduced = still_sold(reduced, plan)
     first = first_stage(reduced)
     oracle = DispatchOracle(reduced, first)
@@ -90,27 +94,44 @@ def loses_if(solved: Solved, supply: Supply) -> LosesIf | None:
 
 
 def _break_even(problem: Problem, plan: Plan, now: Saved) -> float:
-    """The share of demand at which the purchases cost as much as they save, by false position.
+    """The share of demand at which the purchases cost as much as they save; 1 where never.
 
-    Without demand they save nothing, and `now` is what they do at all of it. What they save grows
-    with demand, so there is one such share; 1 where they never pay.
+    A sample of the hours finds it, at what all hours save where it was looked for last: at first
+    where all demand is there, then where the sample found the break-even.
+    """
+    tried, there = 1.0, now
+    for _ in range(_ANCHORS):
+        part = saved_at(problem, plan, tried, quickly=True).saves
+        if now.net <= 0 or part <= 0:
+            return 1.0
+        scale = there.saves / part
+        tried = _even_share(problem, plan, now, scale)
+        there = saved_at(problem, plan, tried)
+        if abs(there.net) <= _NEAR * now.costs:
+            break
+    return tried
+
+
+def _even_share(problem: Problem, plan: Plan, now: Saved, scale: float) -> float:
+    """The share at which `scale` times what a sample saves is what the purchases cost.
+
+    By false position: without demand they save nothing, and at all of it `now`.
     """
     low, high, under, over = 0.0, 1.0, -now.costs, now.net
     kept = 0  # ends kept in turn: the weight of an end that stays is halved (Illinois)
+    tried = high
     for _ in range(_MOST_TRIES):
-        if over <= 0 or high - low <= _STEP:
-            break
         tried = min(max((low * over - high * under) / (over - under), low), high)
-        net = saved_at(problem, plan, tried).net
-        if abs(net) <= _NEAR * now.costs:
-            return tried
+        net = scale * saved_at(problem, plan, tried, quickly=True).saves - now.costs
+        if abs(net) <= _NEAR * now.costs / 2:
+            break
         if net < 0:
             low, under, over = tried, net, over / 2 if kept < 0 else over
             kept = -1
         else:
             high, over, under = tried, net, under / 2 if kept > 0 else under
             kept = 1
-    return high
+    return tried
 
 
 def _scaled(problem: Problem, factor: float) -> tuple[Scenario, ...]:

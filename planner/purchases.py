@@ -158,7 +158,7 @@ def _savings_plan(cloud: str, usd_per_hour: float, solved: Solved, supply: Suppl
     rates = [offer.plan_rate for offer in offers if offer.plan_rate is not None]
     rows = solved.used[solved.used["kind"] == "savings_plan"]
     rate_of = {offer.id: offer.plan_rate or 0.0 for offer in offers}
-    spent = float((rows["gpu_hours"] * rows["offer"].map(rate_of).fillna(0.0)).sum())
+    spent = float((rows["gpu_hours"] * rows["offer"].map(rate_of).astype(float).fillna(0.0)).sum())
     expected = min(1.0, spent / (usd_per_hour * HOURS_PER_MONTH)) if usd_per_hour else None
     evens = [o.plan_rate / o.on_demand for o in offers if o.plan_rate and o.on_demand]
     even = min(evens, default=None)
