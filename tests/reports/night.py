@@ -28,6 +28,15 @@ from data.plan import (
     Summary,
 )
 from data.reasons import LineChange, PlanLimit, PlanOption, Reasons, SinceLastNight, StageProof
+from data.risks import (
+    BacktestPolicy,
+    BacktestPool,
+    Backtests,
+    HeldBefore,
+    HopedFor,
+    LosesIf,
+    Risks,
+)
 from data.schema import COMMITMENTS_OUT, IDLE, LIMITS, QUALITY, RECOMMENDATIONS
 from reports.tables import Tables
 
@@ -203,6 +212,29 @@ def summary() -> Summary:
         least_history_hours=72,
         notes=("The fleet and its prices are made.",),
         reasons=reasons(),
+        risks=risks(),
+    )  # fmt: skip
+
+
+def risks() -> Risks:
+    """The reservation replaces 9,676.40 dollars by the hour a month and costs 8,176."""
+    return Risks(
+        hoped_for=(
+            HopedFor("training", "H100", 0.0, 5840.0, 0.0, 1642.5, 0.0),
+            HopedFor("inference", "H100", 1460.0, 0.0, 0.0, 0.0, 0.0),
+        ),
+        backtests=Backtests(
+            (BacktestPool("aws H100", 50, 50, 1010.0, 1000.0, 1200.0, "mean", 1100.0, 1, 1, 0, 8,
+                          1.4, 2.0),),
+            (BacktestPolicy("loadfactor", 1010.0, 0.01), BacktestPolicy("mean", 1100.0, 0.1),
+             BacktestPolicy("all_on_demand", 1200.0, 0.2),
+             BacktestPolicy("foresight", 1000.0, 0.0)),
+        ),
+        held_before=(
+            HeldBefore("cud-7", "a3-highgpu-8g in us-central1", True, 8.0, 0.7, 0.5, 0.5, 1, 1),
+            HeldBefore("Reserve 1 p5.48xlarge for a year", "", False, 8.0, 0.7, 0.95, 0.95, 1, 0),
+        ),
+        loses_if=LosesIf(money("9676.4"), money("8176"), 0.82, 0.8449, 10.1),
     )  # fmt: skip
 
 
