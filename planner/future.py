@@ -50,7 +50,7 @@ class Future:
         horizon: the year in modelled hours.
         demand: by class id, GPUs, scenarios x modelled hours.
         probabilities: of the scenarios, summing to 1.
-        point: by class id, GPUs, modelled hours: the mean.
+        point: by class id, GPUs, modelled hours: the forecast.
         warnings: what a reader must know, one sentence each.
     """
 
@@ -106,13 +106,13 @@ def future_for(
 
 
 def future_of(history: History, horizon: Horizon, scenarios: int) -> Future:
-    """The coming year of a history; with one scenario its mean."""
+    """The coming year of a history; with one scenario the forecast alone."""
     ahead = min(max(history.hours // WEEK, 1), MOST_WEEKS_AHEAD)
     count = max(2, scenarios) * _PATHS_PER_SCENARIO
     found = forecast(history, ahead * WEEK, count, _SEED)
     level = _level(found, history)
     hours = representative_hours(WEEKS, ahead)
-    point = balanced(found.scenarios[:, hours].mean(axis=0)[None], level)[0]
+    point = balanced(found.point[hours][None], level)[0]
     paths = point[None]
     if scenarios > 1:
         chosen = spread(found.scenarios.sum(axis=(1, 2)), scenarios)

@@ -131,7 +131,8 @@ def ending_parts(
 ) -> tuple[EndingPart, ...]:
     """Owned commitments that end in the planned year, the first to end first.
 
-    `dates` are the days of the ends by id. One that would pay again counts as held for those that end after it.
+    `dates` are the days of the ends by id. One that would pay again counts as held for those that
+    end after it.
     """
     by_pool = {(rung.pool.family, rung.pool.cloud): rung for rung in rungs}
     renewed: list[tuple[Owned, int]] = []

@@ -33,9 +33,11 @@ def night(
     fleet: pd.DataFrame, *prices: dict[str, Any], last: Plan | None = None,
     owned: tuple[dict[str, Any], ...] = (), stated: dict[str, Any] | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of a fleet seen for a day, as it would be read from its file."""
+    """The plan of a fleet seen for a day that is forecast to come again, as read from its file."""
     window = bills.window()
-    settings = Settings.model_validate({"plan": {"min_history_days": 1}} | (stated or {}))
+    plain = {"min_history_days": 1, "scenarios": 1}
+    document = {**(stated or {}), "plan": plain | (stated or {}).get("plan", {})}
+    settings = Settings.model_validate(document)
     given = NightInputs(
         as_of=window.end.date(),
         window=window,
@@ -83,21 +85,23 @@ def test_the_same_fleet_is_advised_the_same() -> None:
 
 
 def test_a_plan_within_the_tolerance_stays_as_it_was_advised() -> None:
-    # At work in 15 of 24 hours: reserved 24 x 4.30 = 103.20, by the hour 15 x 6.879 = 103.185.
-    # Both are within a thousandth of each other, so each night's advice stands.
-    fleet = nodes(1, hours=15)
-    even = bills.price("on_demand", 6.879)
-    assert bought(night(fleet, even, RESERVED)) == {}
-    advised = night(nodes(1), even, RESERVED)
+    # At work in 17 of 24 hours: reserved 24 x 4.30 = 103.20 dollars a GPU and day, by the hour
+    # 17 x 6.88 = 116.96, which is 13.3 % more.
+    fleet = nodes(1, hours=17)
+    none = night(nodes(1, hours=10), ON_DEMAND, RESERVED)
+    assert bought(none) == {}
+    assert bought(night(fleet, ON_DEMAND, RESERVED)) == {"reserved": 1.0}
+    for tolerance, now in ((0.14, {}), (0.13, {"reserved": 1.0})):
+        stated = {"plan": {"tolerance": tolerance}}
+        assert bought(night(fleet, ON_DEMAND, RESERVED, last=none, stated=stated)) == now
+
+
+def test_nothing_is_bought_at_a_loss_to_stay_near_the_last_night() -> None:
+    # At work in 15 of 24 hours: by the hour 15 x 6.88 = 103.20, as much as reserved.
+    advised = night(nodes(1), ON_DEMAND, RESERVED)
     assert bought(advised) == {"reserved": 1.0}
-    # By the hour is the cheaper, if by less than the tolerance: nothing is bought at a loss.
-    assert bought(night(fleet, even, RESERVED, last=advised)) == {}
-    dear = bills.price("on_demand", 6.881)  # by the hour 103.215: reserving saves 0.015 %
-    none = night(fleet, even, RESERVED)
-    assert bought(night(fleet, dear, RESERVED)) == {"reserved": 1.0}
-    assert bought(night(fleet, dear, RESERVED, last=none)) == {}
-    exact = {"plan": {"min_history_days": 1, "tolerance": 1e-5}}
-    assert bought(night(fleet, dear, RESERVED, last=none, stated=exact)) == {"reserved": 1.0}
+    cheaper = bills.price("on_demand", 6.879)
+    assert bought(night(nodes(1, hours=15), cheaper, RESERVED, last=advised)) == {}
 
 
 def test_a_plan_that_costs_more_than_the_tolerance_does_not_stay() -> None:
