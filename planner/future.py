@@ -190,7 +190,7 @@ def balanced(paths: Array, middle: Array) -> Array:
         above = np.maximum(level - middle, 0.0)
         below = np.maximum(middle - level, 0.0).sum(axis=0)
         most = above.sum(axis=0)
-        share = np.where(most > 0, np.minimum(below / np.where(most > 0, most, 1.0), 1.0), 1.0)
+        share = np.where(most > 0, below / np.where(most > 0, most, 1.0), 1.0)
         wanted = level - above * (1 - share)
         factor = np.where(level > 0, wanted / np.where(level > 0, level, 1.0), 1.0)
         scaled[:, hours] *= factor[:, None, :]

@@ -229,6 +229,7 @@ def test_today_and_what_changes_it_make_the_plan_to_the_cent(demo):
     assert (
         bill["today_per_month"]
         + bill["repriced_per_month"]
+        + bill["growth_per_month"]
         + bill["expiring_per_month"]
         - bill["saving_per_month"]
         == bill["plan_per_month"]

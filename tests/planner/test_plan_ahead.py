@@ -1,0 +1,122 @@
+"""Plans of demand that a forecast may stumble over: sums hold, and nothing foolish is bought."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from data.frames import empty
+from data.schema import FLEET_HOURS, QUALITY
+from planner.planning import NightInputs, plan_night
+from planner.settings import Settings
+from tests import bills
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from data.plan import BillFigures, Plan
+
+DAYS = 21
+HOURS = DAYS * 24
+PRICES = (bills.price("on_demand", 6.88), bills.price("reserved_1y", 4.30))
+
+
+def plan_of(fleet: pd.DataFrame, days: int = DAYS, missing: Iterable[int] = ()) -> Plan:
+    window = bills.window(days)
+    grid = window.grid()
+    given = NightInputs(
+        as_of=window.end.date(), window=window, covered=grid.delete(list(missing)), fleet=fleet,
+        offers=bills.offers(*PRICES), shapes=bills.shapes(), commitments=bills.commitments(),
+        quality=empty(QUALITY), settings=Settings(), deliveries=(), freshness=(),
+        has_billing=True, has_utilization=True,
+    )  # fmt: skip
+    return plan_night(given).plan
+
+
+def node(name: str, hours: Iterable[int]) -> list[dict[str, Any]]:
+    return [row for hour in hours for row in bills.node_hours(name, range(hour, hour + 1))]
+
+
+def bought(plan: Plan) -> float:
+    assert plan.summary.reasons is not None
+    return sum(one.count for one in plan.summary.reasons.options)
+
+
+def left_over(bill: BillFigures) -> Decimal:
+    changes = bill.repriced_per_month + bill.growth_per_month + bill.expiring_per_month
+    return bill.today_per_month + changes - bill.saving_per_month - bill.plan_per_month
+
+
+def test_demand_that_never_changes_is_reserved_and_does_not_grow():
+    plan = plan_of(bills.fleet(node("i-0", range(HOURS)), node("i-1", range(HOURS))))
+    bill = plan.summary.bill
+    assert bought(plan) == 2
+    assert left_over(bill) == 0
+    # 16 GPUs; a forecast of a constant is that constant, its doubt is even on both sides.
+    assert abs(bill.growth_per_month) < Decimal("0.05") * bill.today_per_month
+    assert bill.saving_low_per_month is not None
+    assert bill.saving_low_per_month <= bill.saving_per_month
+
+
+@pytest.mark.parametrize(
+    "hours",
+    [
+        pytest.param(range(1), id="one hour"),
+        pytest.param(range(300, 303), id="a single spike"),
+        pytest.param(range(HOURS // 3), id="gone for two weeks"),
+        pytest.param(range(HOURS - 24, HOURS), id="begun yesterday"),
+        pytest.param([h for h in range(HOURS) if h % 168 < 8], id="one morning a week"),
+    ],
+)
+def test_demand_seen_for_a_short_time_is_not_committed_to(hours: Iterable[int]):
+    plan = plan_of(bills.fleet(node("i-0", hours)))
+    assert bought(plan) == 0
+    assert left_over(plan.summary.bill) == 0
+    assert plan.summary.bill.plan_per_month >= 0
+    assert plan.summary.reasons is not None
+    assert all(one.bought == 0 and one.reason for one in plan.summary.reasons.ladder)
+
+
+def test_a_fleet_without_demand_has_a_plan_of_nothing():
+    plan = plan_of(empty(FLEET_HOURS))
+    assert plan.summary.bill.plan_per_month == 0
+    assert bought(plan) == 0
+    idle = bills.fleet(
+        *(bills.node_hours("i-0", range(HOURS), needed=0, state="free", stoppable=True),)
+    )
+    assert plan_of(idle).summary.bill.plan_per_month == 0
+
+
+def test_hours_without_data_are_gaps_and_no_zeros():
+    # Five of 504 hours are missing: what is planned is the same 8 GPUs.
+    missing = (100, 101, 250, 333, 420)
+    there = [hour for hour in range(HOURS) if hour not in missing]
+    plan = plan_of(bills.fleet(node("i-0", there)), missing=missing)
+    assert bought(plan) == 1
+    assert left_over(plan.summary.bill) == 0
+
+
+def test_below_the_least_history_the_past_is_taken_to_come_again():
+    plan = plan_of(bills.fleet(node("i-0", range(72))), days=3)
+    bill, solve = plan.summary.bill, plan.summary.solve
+    assert bought(plan) == 0
+    assert bill.growth_per_month == 0
+    assert bill.saving_low_per_month is None
+    assert plan.summary.reasons is not None
+    assert plan.summary.reasons.ladder == ()
+    assert solve is not None
+    assert (solve.scenarios, solve.hours_planned) == (1, 72 * 122)
+
+
+def test_demand_that_has_halved_is_planned_at_about_what_is_left():
+    fleet = bills.fleet(node("i-0", range(HOURS)), node("i-1", range(HOURS // 2)))
+    bill = plan_of(fleet).summary.bill
+    # 16 GPUs for half of the window and 8 since: 12 on the mean, of which a third is gone.
+    on_demand = Decimal(str(8 * 6.88 * 730))
+    assert left_over(bill) == 0
+    assert bill.growth_per_month < -on_demand / 4
+    assert bill.plan_per_month < Decimal("1.2") * on_demand
