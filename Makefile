@@ -42,6 +42,7 @@ layers: install ## check which package may import which
 bench: install ## measure time and memory of loading and planning
 	$(BIN)/python tools/bench.py
 	$(BIN)/python tools/bench_plan.py
+	$(BIN)/python tools/bench_year.py
 
 fleet: install ## make the bundled fleet's files again
 	$(BIN)/python -m data.sample.generate
