@@ -87,7 +87,7 @@ def alternative_words(instead: Alternative) -> str:
 
 
 def _binding(one: Purchase, solved: Solved) -> str:
-    """What keeps the plan from buying more: the upfront budget, a quota, or demand itself.
+    """What keeps the plan from buying more: the budget, the ladder, a quota, or demand itself.
 
     Where a quota holds back what is bought by the hour, what is reserved stands in for it.
     """
@@ -98,8 +98,8 @@ def _binding(one: Purchase, solved: Solved) -> str:
     name = one.key[1] if kind == "reservation" else ""
     for line in why.lines:
         same = (line.kind, line.offer, line.id) == (kind, name, one.key[2])
-        if same and line.binding == "upfront_budget":
-            return "upfront_budget"
+        if same and line.binding.split(" ")[0] in ("upfront_budget", "commitment_limit"):
+            return line.binding.split(" ")[0]
     scarce = solved.scarce
     if one.region is None:
         scarce = frozenset(name.split(" ")[0] for name in scarce)

@@ -47,8 +47,8 @@ RECOMMENDATIONS = Table(
         may(
             "binding_constraint",
             T,
-            "what stopped more: demand, quota, upfront_budget, min_firm_share, spot_cap, "
-            "committed_capacity",
+            "what stopped more: demand, quota, upfront_budget, commitment_limit, min_firm_share, "
+            "spot_cap, committed_capacity",
         ),
         may("risk", T, "what could go wrong"),
         need("why", T, "the reason in a sentence"),

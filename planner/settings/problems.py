@@ -294,7 +294,8 @@ def _events(document: Mapping[str, Any]) -> Iterator[Problem]:
         where = place_text(document, ("events", index))
         begin, end = row.get("from"), row.get("until")
         if type(begin) is date and type(end) is date and end <= begin:
-            yield Problem(f"{where}.until", f"{end} is not after from, {begin}", "correct a date")
+            at = place_text(document, ("events", index, "until"))
+            yield Problem(at, f"{end} is not after from, {begin}", "correct a date")
         if row.get("factor", 1) == 1 and row.get("gpus", 0) == 0:
             yield Problem(where, "changes nothing", "state a factor or gpus")
         if row.get("gpus", 0) != 0 and "class" not in row:

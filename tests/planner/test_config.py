@@ -327,3 +327,55 @@ def test_a_class_without_rules_has_the_defaults_and_comes_last() -> None:
     assert settings.class_names == ("a", "unclassified")
     assert settings.workload_class("unclassified").interruptible is False
     assert settings.workload_class("a").match.account == ("1",)
+
+
+def test_events_are_read_with_what_they_leave_open() -> None:
+    text = """
+[[events]]
+name = "launch"
+class = "serve"
+from = 2027-03-01
+gpus = 32
+chance = 0.5
+"""
+    (event,) = parse_config(text, HERE).events
+    assert (event.workload_class, event.from_date, event.until) == ("serve", date(2027, 3, 1), None)
+    assert (event.factor, event.gpus, event.chance) == (1.0, 32, 0.5)
+
+
+def test_every_fault_of_events_is_told_at_its_place() -> None:
+    text = """
+[plan]
+scenarios = 0
+[[events]]
+name = "a"
+from = 2027-03-01
+until = 2027-02-01
+factor = 0.5
+[[events]]
+name = "a"
+from = 2027-03-01
+chance = 1.5
+[[events]]
+name = "c"
+gpus = 8
+[[events]]
+name = "d"
+clas = "x"
+from = 2027-03-01
+factor = -1
+"""
+    assert faults(text) == {
+        "plan.scenarios": "must be >= 1, is 0 ()",
+        'events[0].until (event "a")': "2027-02-01 is not after from, 2027-03-01 (correct a date)",
+        'events[1].name (event "a")': ("the name is taken by events[0] (give each its own name)"),
+        'events[1] (event "a")': "changes nothing (state a factor or gpus)",
+        'events[1].chance (event "a")': "must be <= 1, is 1.5 ()",
+        'events[2] (event "c")': "adds gpus to no class (state the class)",
+        'events[2].from (event "c")': "is missing (state it)",
+        'events[3].clas (event "d")': (
+            "unknown key (did you mean class? known: name, class, from, until, factor, gpus, "
+            "chance)"
+        ),
+        'events[3].factor (event "d")': "must be >= 0, is -1 ()",
+    }

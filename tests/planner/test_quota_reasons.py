@@ -68,9 +68,9 @@ def test_the_best_plan_without_a_purchase_tells_what_it_leaves_unserved() -> Non
     assert bought(made) == {"reserved": 1.0}
     assert made.summary.reasons is not None
     one = made.summary.reasons.options[0]
-    # It ends after 120 hours, in the 19th of 1,344 modelled ones. Without another 8 GPUs stand still
-    # for 1,326 / 1,344 of the year: 5,762 GPU-hours a month, and the 8 x 4.30 x 730 = 25,112
-    # dollars of the reservation are not paid.
+    # It ends after 120 hours, in the 19th of 1,344 modelled ones. Without another, 8 GPUs stand
+    # still for 1,326 / 1,344 of the year: 5,762 GPU-hours a month, and the 8 x 4.30 x 730 =
+    # 25,112 dollars of the reservation are not paid.
     assert one.alternative is not None
     assert ", leave 5,762 GPU-hours a month unserved, and cost $25,112 less a month" in (
         one.alternative
