@@ -100,7 +100,8 @@ class BillFigures:
     past, nothing bought anew; `expiring` is what owned commitments change that end within the
     year, or were bought after the window. All are told apart and never counted as a saving.
     `saving_low` and `saving_high` are the savings in the worse and the better of ten ways in which
-    demand may come (10th and 90th percentile), None where it was not forecast.
+    demand may come (10th and 90th percentile), None where it was not forecast; `plan_low` and
+    `plan_high` are the same of the plan's cost.
     The plan is counted per GPU: `whole_machines` is what it would cost more at most if each hour's
     GPUs were bought as whole machines.
     """
@@ -117,6 +118,8 @@ class BillFigures:
     growth_per_month: Decimal = Decimal(0)
     saving_low_per_month: Decimal | None = None
     saving_high_per_month: Decimal | None = None
+    plan_low_per_month: Decimal | None = None
+    plan_high_per_month: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,6 @@ def _summary(
     today, planned = to_cents(steps.today), to_cents(steps.plan)
     expiring, growth = to_cents(steps.expiring), to_cents(steps.growth)
     repriced = planned - today + saving - expiring - growth
-    low, high = _saving_range(waterfall, saving)
     if (expiring or growth) and abs(repriced) < _ROUNDING:
         # Each step is rounded to the cent by itself: what that leaves over is no change of prices.
         if expiring:
@@ -276,8 +275,7 @@ def _summary(
         whole_machines_per_month=to_cents(waterfall.plan.whole_machines),
         not_planned_per_month=to_cents(float(left_out) * month),
         growth_per_month=growth,
-        saving_low_per_month=low,
-        saving_high_per_month=high,
+        **_ranges(waterfall, saving),
     )
     per_hour = given.fleet.groupby("hour_start")["gpu_hours"].sum()
     return Summary(
@@ -304,15 +302,23 @@ def _summary(
     )
 
 
-def _saving_range(waterfall: Waterfall, saving: Decimal) -> tuple[Decimal | None, Decimal | None]:
-    """The saving at the 10th and the 90th percentile of what purchases save by scenario."""
+def _ranges(waterfall: Waterfall, saving: Decimal) -> dict[str, Decimal]:
+    """The saving and the plan's cost at the 10th and the 90th percentile of the scenarios.
+
+    Of the saving only what purchases save differs by scenario.
+    """
     plain, plan = waterfall.stages[Stage.EXPIRY], waterfall.plan
     if len(plan.by_scenario) < 2:
-        return None, None
-    saved = np.subtract(plain.by_scenario, plan.by_scenario)
-    low, high = np.quantile(saved, [0.1, 0.9])
+        return {}
+    saved = np.quantile(np.subtract(plain.by_scenario, plan.by_scenario), [0.1, 0.9])
+    cost = np.quantile(plan.by_scenario, [0.1, 0.9])
     rest = saving - to_cents(waterfall.steps.buy)
-    return rest + to_cents(float(low)), rest + to_cents(float(high))
+    return {
+        "saving_low_per_month": rest + to_cents(float(saved[0])),
+        "saving_high_per_month": rest + to_cents(float(saved[1])),
+        "plan_low_per_month": to_cents(float(cost[0])),
+        "plan_high_per_month": to_cents(float(cost[1])),
+    }
 
 
 def _rates(settings: Settings) -> tuple[str, ...]:

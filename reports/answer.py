@@ -133,6 +133,8 @@ def year_of(solve: SolveFigures, summary: Summary) -> Year:
     cannot be set side by side where there are any.
     """
     cycles, rest = divmod(solve.hours_planned, max(summary.hours_observed, 1))
+    if solve.scenarios > 1 or (summary.reasons is not None and summary.reasons.ladder):
+        cycles = 0  # the hours are those of a forecast
     spent = money.exact(solve.objective) - money.exact(solve.risk)
     solved = money.quotient(spent, money.MONTHS_PER_YEAR)
     owned = summary.bill.plan_per_month - solved

@@ -51,15 +51,21 @@ def _gpus(count: float, more: str = "") -> str:
     return f"{text} {more}GPU" if text == "1" else f"{text} {more}GPUs"
 
 
-def saving_range(bill: BillFigures) -> str | None:
-    """Between what the saving lies as demand may come; None where nothing is bought."""
-    low, high = bill.saving_low_per_month, bill.saving_high_per_month
-    if low is None or high is None or numbers.rounded(high) == numbers.rounded(low):
+def ranges(bill: BillFigures) -> str | None:
+    """Between what cost and saving lie as demand may come; None where it was not forecast."""
+    low, high = bill.plan_low_per_month, bill.plan_high_per_month
+    if low is None or high is None:
         return None
+    text = (
+        f"In 8 of 10 ways in which demand may come the plan costs between "
+        f"{numbers.amount(low, bill.currency)} and {numbers.amount(high, bill.currency)} a month"
+    )
+    least, most = bill.saving_low_per_month, bill.saving_high_per_month
+    if least is None or most is None or numbers.rounded(least) == numbers.rounded(most):
+        return f"{text}; what it saves, counted at the demand of the window, rests on none of them."
     return (
-        f"As demand may come, the saving lies between {numbers.amount(low, bill.currency)} and "
-        f"{numbers.amount(high, bill.currency)} a month (8 of 10 ways; what is released and moved "
-        "is counted at the demand of the window, what is bought at that of each way)."
+        f"{text} and saves between {numbers.amount(least, bill.currency)} and "
+        f"{numbers.amount(most, bill.currency)}."
     )
 
 

@@ -66,7 +66,7 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         shortages=reasons.shortages if reasons else (),
         since=reasons.since if reasons else None,
         ladder=ladder.view(reasons),
-        saving_range=ladder.saving_range(summary.bill),
+        ranges=ladder.ranges(summary.bill),
         scenarios=ladder.scenarios(summary.solve) if summary.solve else "",
         risk=ladder.risk_month(summary.solve) if summary.solve else None,
         sure=risks.view(summary.risks),
