@@ -42,7 +42,9 @@ then.'
     text = f"{one.pool}: {words}. {one.reason}"
     if one.later > 0:
         more = "more " if one.bought > 0 else ""
-        text += f" {_gpus(one.later, more)} pay if demand holds until {one.next_step}: decide then."
+        gpus = _gpus(one.later, more)
+        pays = "pay" if gpus.endswith("s") else "pays"
+        text += f" {gpus} {pays} if demand holds until {one.next_step}: decide then."
     return text
 
 

@@ -86,7 +86,9 @@ def test_a_night_that_was_edited_has_no_say_and_is_told(fleet, nights, tmp_path)
 
 def test_every_stage_of_a_night_has_its_proof_in_the_run_record(nights):
     solve = record(nights, SECOND)["solve"]
-    assert [one["stage"] for one in solve["stages"]] == ["as_is", "spot", "move", "expiry", "buy"]
+    assert [one["stage"] for one in solve["stages"]] == [
+        "as_is", "spot", "move", "demand", "expiry", "buy",
+    ]  # fmt: skip
     for one in [*solve["stages"], solve]:
         assert one["solver"].startswith("highs ")
         assert one["bound"] <= one["objective"] * (1 + 1e-9)
