@@ -18,6 +18,7 @@ from planner.horizon import horizon_of
 from planner.ladder import ladder
 from planner.ladder_steps import limits_of, sized
 from planner.last_night import target
+from planner.long_terms import weighed
 from planner.needs import needs_from
 from planner.owned import owned_from
 from planner.prices import offer_table
@@ -64,6 +65,7 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
     told = () if future is None else future.warnings
     supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told))
     settings = given.settings.plan
+    supply = weighed(supply, rungs, settings.cvar.weight)
     basis = Basis(
         needs=needs,
         supply=supply,
