@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +26,19 @@ HOURS = DAYS * 24
 PRICES = (bills.price("on_demand", 6.88), bills.price("reserved_1y", 4.30))
 
 
-def plan_of(fleet: pd.DataFrame, days: int = DAYS, missing: Iterable[int] = ()) -> Plan:
+def plan_of(
+    fleet: pd.DataFrame,
+    days: int = DAYS,
+    missing: Iterable[int] = (),
+    events: tuple[dict[str, Any], ...] = (),
+) -> Plan:
     window = bills.window(days)
     grid = window.grid()
     given = NightInputs(
         as_of=window.end.date(), window=window, covered=grid.delete(list(missing)), fleet=fleet,
         offers=bills.offers(*PRICES), shapes=bills.shapes(), commitments=bills.commitments(),
-        quality=empty(QUALITY), settings=Settings(), deliveries=(), freshness=(),
-        has_billing=True, has_utilization=True,
+        quality=empty(QUALITY), settings=Settings.model_validate({"events": events}),
+        deliveries=(), freshness=(), has_billing=True, has_utilization=True,
     )  # fmt: skip
     return plan_night(given).plan
 
@@ -120,3 +126,28 @@ def test_demand_that_has_halved_is_planned_at_about_what_is_left():
     assert left_over(bill) == 0
     assert bill.growth_per_month < -on_demand / 4
     assert bill.plan_per_month < Decimal("1.2") * on_demand
+
+
+def test_a_project_that_ends_is_not_committed_to_and_costs_nothing_more():
+    # It ends on the first planned day: neither the plan nor the ladder counts on it.
+    end = {"name": "end", "from": date(2026, 9, 22), "factor": 0.0}
+    made = plan_of(bills.fleet(node("i-0", range(HOURS))), events=(end,))
+    assert bought(made) == 0
+    assert made.summary.bill.plan_per_month == 0
+    assert made.summary.bill.growth_per_month == Decimal(str(round(-8 * 6.88 * 730, 2)))
+
+
+def test_a_launch_is_planned_for_and_bought_when_it_is_seen():
+    # 16 GPUs more from the first planned day on: by the hour until the next step.
+    launch = {"name": "l", "class": "training", "from": date(2026, 9, 22), "gpus": 16.0}
+    made = plan_of(bills.fleet(node("i-0", range(HOURS))), events=(launch,))
+    assert bought(made) == 1
+    assert made.summary.reasons is not None
+    (step,) = made.summary.reasons.ladder
+    assert (step.allowed, step.bought, step.later) == (8.0, 8.0, 16.0)
+
+
+def test_an_event_that_cannot_be_counted_is_told_in_the_notes():
+    past = {"name": "past", "from": date(2026, 9, 2), "factor": 2.0}
+    made = plan_of(bills.fleet(node("i-0", range(HOURS))), events=(past,))
+    assert any(text.startswith("the event past is left out") for text in made.summary.notes)
