@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LONGEST_SHOWN = 40
 _MOST_SHOWN = 20  # faults of one series
+_MOST_NAMED = 5  # ids that a remedy lists
+UNKNOWN_HOURS = 0  # where the file's own number of hours is wrong: lengths are not checked then
+_REMEDIES = {
+    "must be a string": "write it in quotes",
+    "must be true or false": "write true or false, without quotes",
+    "must be a list": "write a list, in [ ]",
+    "must be a list of ids": "write the ids in [ ], each in quotes",
+    "must be a list of numbers": "write one number an hour, in [ ]",
+    "must be an object": "write an object, in { }",
+    "must be a number": "write a number",
+    "must be a whole number": "write a whole number",
+    "must be a finite number": "write a number below 1e300",
+}
 
 
 @dataclass(slots=True)
@@ -81,14 +94,29 @@ class Fields:
         """Note a fault of a field."""
         self.faults.add(self.where(name), what, remedy)
 
-    def only(self, known: Iterable[str]) -> None:
-        """Note each field that is not known, with the nearest known one. `x_` is free."""
-        names = sorted(known)
+    def only(self, known: Iterable[str], noun: str = "field") -> None:
+        """Note each field that is not known, with the nearest known one. `x_` is free.
+
+        `noun` says what the names are, where they are no fields but ids: class, offer.
+        """
+        names = set(known)
         for name in self.record:
             if name in names or name.startswith("x_"):
                 continue
-            near = difflib.get_close_matches(name, names, n=1)
-            self.fault(name, "unknown field", f"perhaps {near[0]} was meant" if near else "")
+            if noun == "field":
+                remedy = nearest(name, names) or "leave it out, or let its name begin with x_"
+                self.fault(name, "unknown field", remedy)
+            else:
+                self.unknown(name, noun, (name, names))
+
+    def unknown(self, field_name: str, noun: str, given: tuple[str, Iterable[str]]) -> None:
+        """Note that a field names what is not there; `given` is the name and those that are."""
+        name, known = given
+        names = sorted(known)
+        listed = ", ".join(show(one) for one in names[:_MOST_NAMED])
+        more = f" or {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        remedy = nearest(name, names) or f"name one of: {listed}{more}"
+        self.fault(field_name, f"unknown {noun} {show(name)}", remedy)
 
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
@@ -98,11 +126,11 @@ class Fields:
         """Whether the field has no value to read; noted where one is required."""
         if name not in self.record:
             if required:
-                self.fault(name, "required, and missing")
+                self.fault(name, "required, and missing", "add it")
             return True
         if self.record[name] is None:
             if not null:
-                self.fault(name, "must not be null")
+                self.fault(name, "must not be null", _not_null(required))
             return True
         return False
 
@@ -154,7 +182,7 @@ class Fields:
             self._wrong(name, "must be a list", value)
             return []
         if required and not value:
-            self.fault(name, "must hold at least one entry")
+            self.fault(name, "must hold at least one entry", "add one")
         found = []
         for index, entry in enumerate(value):
             if isinstance(entry, dict):
@@ -182,13 +210,14 @@ class Fields:
             self._wrong(name, "must be a list of ids", value)
             return ()
         if not value:
-            self.fault(name, "must hold at least one id")
+            self.fault(name, "must hold at least one id", "add one")
         first: dict[str, int] = {}
         for index, entry in enumerate(value):
             if not isinstance(entry, str):
                 self._wrong(f"{name}[{index}]", "must be a string", entry)
             elif entry in first:
-                self.fault(f"{name}[{index}]", f"repeats {show(entry)} of {name}[{first[entry]}]")
+                what = f"repeats {show(entry)} of {name}[{first[entry]}]"
+                self.fault(f"{name}[{index}]", what, "leave one of them out")
             else:
                 first[entry] = index
         return tuple(first)
@@ -196,15 +225,17 @@ class Fields:
     def series(self, name: str, label: str, hours: int, limits: Limits = AMOUNT) -> np.ndarray:
         """A list of exactly `hours` numbers in the limits, as an array.
 
-        `label` names the class or offer, and the scenario.
+        `label` names the class or offer, and the scenario. Any length is taken where the number of
+        hours is itself at fault (UNKNOWN_HOURS).
         """
         inner = Fields(self.record, self.path, label, self.faults)
         value = self.record[name]
         if not isinstance(value, list):
             inner._wrong(name, "must be a list of numbers", value)
             return np.zeros(hours)
-        if len(value) != hours:
-            inner.fault(name, f"must have {hours} hours, has {len(value)}")
+        if hours != UNKNOWN_HOURS and len(value) != hours:
+            what = f"must have {hours} hours, has {len(value)}"
+            inner.fault(name, what, "give one number for each hour of the file")
         if set(map(type, value)) <= {int, float}:
             try:
                 array = np.array(value, dtype=float)
@@ -228,7 +259,8 @@ class Fields:
                 named = Fields(self.record, self.path, f"{self.label}, hour {hour}", self.faults)
                 named._wrong(f"{name}[{hour}]", what, value)
         if bad > _MOST_SHOWN:
-            self.fault(name, f"and {bad - _MOST_SHOWN} more hours of this series are wrong")
+            what = f"and {bad - _MOST_SHOWN} more hours of this series are wrong"
+            self.fault(name, what, "correct the whole series")
 
     def _number(self, name: str, limits: Limits, *, required: bool, null: bool) -> float | None:
         if self.missing(name, required=required, null=null):
@@ -236,16 +268,44 @@ class Fields:
         value = self.record[name]
         what = _number_fault(value, limits)
         if what:
-            self._wrong(name, what, value)
+            self._wrong(name, what, value, ", or null where there is none" if null else "")
             return None
         return float(value)  # type: ignore[arg-type]  # _number_fault has told it a number
 
-    def _wrong(self, name: str, what: str, value: object) -> None:
+    def _wrong(self, name: str, what: str, value: object, other: str = "") -> None:
         if isinstance(value, Token):
             self.faults.named.add(id(value))
             self.fault(name, f"{what}, is {value.text}", "JSON has no such number")
             return
-        self.fault(name, f"{what}, is {show(value)}")
+        self.fault(name, f"{what}, is {show(value)}", _remedy(what, value) + other)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The name that was perhaps meant, as a remedy; nothing where none is near.
+
+    >>> nearest("trian", ["train", "prep"]), nearest("x", ["train"])
+    ('perhaps train was meant', '')
+    """
+    near = difflib.get_close_matches(name, sorted(names), n=1)
+    return f"perhaps {near[0]} was meant" if near else ""
+
+
+def _not_null(required: bool) -> str:
+    return "give it a value" if required else "give it a value, or leave it out"
+
+
+def _remedy(what: str, value: object) -> str:
+    """What to do about a wrong value.
+
+    >>> _remedy("must be a number", "4"), _remedy("must be > 0", -1)
+    ('write 4 without quotes', 'write a number > 0')
+    """
+    if isinstance(value, str) and what in ("must be a number", "must be a whole number"):
+        try:
+            return f"write {float(value):g} without quotes"
+        except ValueError:
+            return _REMEDIES[what]
+    return _REMEDIES.get(what) or what.replace("must be", "write a number", 1)
 
 
 def join(path: str, name: str) -> str:

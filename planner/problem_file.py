@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from data.errors import ConfigError, Problem
 from planner import problem as ask
-from planner.problem_fields import AMOUNT, PRICE, SHARE, Faults, Fields, Limits, join, show
+from planner.problem_fields import (
+    AMOUNT,
+    PRICE,
+    SHARE,
+    UNKNOWN_HOURS,
+    Faults,
+    Fields,
+    Limits,
+    join,
+    nearest,
+    show,
+)
+from planner.problem_ids import declared
 from planner.problem_limits import (
     AVAILABLE_FIELDS,
     HELD_FIELDS,
@@ -23,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
+
+    from planner.problem_ids import Ids
 
 _P_TOLERANCE = 1e-9
 _PROBLEM_FIELDS = (
@@ -50,7 +63,8 @@ def read(path: Path) -> ask.Problem:
         raw = path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(f"{path} cannot be read", [Problem(str(path), reason)]) from None
+        fault = Problem(str(path), reason, "name a file that can be read")
+        raise ConfigError(f"{path} cannot be read", [fault]) from None
     document = decode(raw, str(path))
     faults = Faults(list(document.faults))
     found = _problem(document.value, faults)
@@ -68,15 +82,6 @@ def parse(document: object, name: str = "problem") -> ask.Problem:
     return _checked(_problem(document, faults), faults, name)
 
 
-@dataclass(slots=True)
-class _Ids:
-    """What the lists of the document declare, for the references between them."""
-
-    offers: set[str] = field(default_factory=set)
-    kinds: dict[str, str] = field(default_factory=dict)
-    regions: set[tuple[str, str]] = field(default_factory=set)
-
-
 def _checked(found: ask.Problem | None, faults: Faults, name: str) -> ask.Problem:
     if faults.found or found is None:
         count = len(set(faults.found))
@@ -87,15 +92,20 @@ def _checked(found: ask.Problem | None, faults: Faults, name: str) -> ask.Proble
 
 def _problem(document: object, faults: Faults) -> ask.Problem | None:
     if not isinstance(document, dict):
-        faults.add("document", f"must be an object, is {show(document)}")
+        what = f"must be an object, is {show(document)}"
+        faults.add("document", what, "write one problem, in { }")
         return None
     top = Fields(document, "", "", faults)
     top.only(_PROBLEM_FIELDS)
     form = top.text("format", ask.FORMAT)
     if form != ask.FORMAT:
-        top.fault("format", f"must be {show(ask.FORMAT)}, is {show(form)}")
+        what = f"must be {show(ask.FORMAT)}, is {show(form)}"
+        top.fault("format", what, "leave it out, or convert the file")
+    before = len(faults.found)
     hours = top.whole("hours", 1)
-    ids = _declared(top)
+    if len(faults.found) > before:
+        hours = UNKNOWN_HOURS
+    ids = declared(top)
     return ask.Problem(
         hours=hours,
         classes=_classes(top, ids),
@@ -104,7 +114,7 @@ def _problem(document: object, faults: Faults) -> ask.Problem | None:
         hour_weight=top.number("hour_weight", PRICE, 1.0),
         on_demand_integer=top.flag("on_demand_integer"),
         savings_plans=_savings_plans(top, ids, hours),
-        quotas=quotas(top, ids.regions),
+        quotas=quotas(top, ids),
         blocks=_blocks(top, ids, hours),
         upfront_budget=top.number_or_null("upfront_budget", AMOUNT),
         commitment_limits=_commitment_limits(top, ids),
@@ -121,21 +131,6 @@ def _optimum(top: Fields) -> float | None:
     return top.number("optimal_objective", Limits())
 
 
-def _declared(top: Fields) -> _Ids:
-    """Ids, kinds and regions of the lists, read without noting faults."""
-    ids = _Ids()
-    quiet = Fields(top.record, "", "", Faults())
-    for _, record in quiet.records("classes"):
-        if isinstance(record.get("id"), str):
-            ids.kinds.setdefault(str(record["id"]), str(record.get("kind")))
-    for _, record in quiet.records("offers"):
-        if isinstance(record.get("id"), str):
-            ids.offers.add(str(record["id"]))
-        if isinstance(record.get("provider"), str):
-            ids.regions.add((str(record["provider"]), str(record.get("region"))))
-    return ids
-
-
 def _entries(parent: Fields, name: str, noun: str, *, required: bool = False) -> list[Fields]:
     """The objects of a list, each labelled by its id; a repeated id is noted with both places."""
     found: list[Fields] = []
@@ -146,12 +141,13 @@ def _entries(parent: Fields, name: str, noun: str, *, required: bool = False) ->
         label = ", ".join(part for part in (parent.label, own) if part)
         entry = Fields(record, join(parent.path, f"{name}[{index}]"), label, parent.faults)
         if isinstance(key, str) and first.setdefault(key, index) != index:
-            entry.fault("id", f"repeats the id of {join(parent.path, f'{name}[{first[key]}]')}")
+            other = join(parent.path, f"{name}[{first[key]}]")
+            entry.fault("id", f"repeats the id of {other}", "give each an id of its own")
         found.append(entry)
     return found
 
 
-def _classes(top: Fields, ids: _Ids) -> tuple[ask.ProblemClass, ...]:
+def _classes(top: Fields, ids: Ids) -> tuple[ask.ProblemClass, ...]:
     found = []
     for entry in _entries(top, "classes", "class", required=True):
         entry.only(_CLASS_FIELDS)
@@ -170,11 +166,11 @@ def _classes(top: Fields, ids: _Ids) -> tuple[ask.ProblemClass, ...]:
     return tuple(found)
 
 
-def _known_offers(entry: Fields, ids: _Ids) -> tuple[str, ...]:
+def _known_offers(entry: Fields, ids: Ids) -> tuple[str, ...]:
     offers = entry.names("offers")
     for offer in offers:
-        if offer not in ids.offers:
-            entry.fault("offers", f"unknown offer {show(offer)}")
+        if ids.offers_told and offer not in ids.offers:
+            entry.unknown("offers", "offer", (offer, ids.offers))
     return offers
 
 
@@ -186,11 +182,13 @@ def _kind(entry: Fields) -> tuple[ask.ClassKind, int]:
         if "window" in entry.record:
             entry.fault("window", "a firm class has no window", "drop it, or make it deferrable")
     elif isinstance(entry.record.get("kind"), str):
-        entry.fault("kind", f'must be "firm" or "deferrable", is {show(kind)}')
+        what = f'must be "firm" or "deferrable", is {show(kind)}'
+        names = [str(one) for one in ask.ClassKind]
+        entry.fault("kind", what, nearest(kind.lower(), names) or "write one of the two")
     return ask.ClassKind.FIRM, 0
 
 
-def _offers(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Offer, ...]:
+def _offers(top: Fields, ids: Ids, hours: int) -> tuple[ask.Offer, ...]:
     found = []
     for entry in _entries(top, "offers", "offer", required=True):
         entry.only(_OFFER_FIELDS)
@@ -247,38 +245,42 @@ def _existing(offer: Fields) -> tuple[ask.Existing, ...]:
     return tuple(found)
 
 
-def _egress(offer: Fields, ids: _Ids) -> dict[str, float]:
+def _egress(offer: Fields, ids: Ids) -> dict[str, float]:
     record = offer.mapping("egress")
     entry = Fields(record, join(offer.path, "egress"), offer.label, offer.faults)
-    entry.only(ids.kinds)
+    if ids.classes_told:
+        entry.only(ids.kinds, "class")
     return {key: entry.number(key, AMOUNT) for key in record if key in ids.kinds}
 
 
-def _scenarios(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Scenario, ...]:
+def _scenarios(top: Fields, ids: Ids, hours: int) -> tuple[ask.Scenario, ...]:
     found = []
     for index, record in top.records("scenarios", required=True):
         entry = Fields(record, f"scenarios[{index}]", f"scenario {index}", top.faults)
         entry.only(("p", "demand", *AVAILABLE_FIELDS))
         p = entry.number("p", Limits(above=0, high=1))
         demand = entry.mapping("demand", required=True)
-        shares = (scenario_shares(entry, name, ids.offers, hours) for name in AVAILABLE_FIELDS)
+        shares = (scenario_shares(entry, name, ids, hours) for name in AVAILABLE_FIELDS)
         found.append(ask.Scenario(p, _demand(entry, demand, ids, hours), *shares))
     total = math.fsum(scenario.p for scenario in found)
     if found and abs(total - 1) > _P_TOLERANCE:
-        top.fault("scenarios", f"the probabilities must sum to 1, sum to {total!r}")
+        what = f"the probabilities must sum to 1, sum to {total!r}"
+        top.fault("scenarios", what, "divide each p by the sum")
     return tuple(found)
 
 
 def _demand(
-    scenario: Fields, record: dict[str, object], ids: _Ids, hours: int
+    scenario: Fields, record: dict[str, object], ids: Ids, hours: int
 ) -> dict[str, np.ndarray]:
     path = join(scenario.path, "demand")
     entry = Fields(record, path, scenario.label, scenario.faults)
     if scenario.has("demand"):
-        entry.only(ids.kinds)
+        if ids.classes_told:
+            entry.only(ids.kinds, "class")
         for missing in sorted(set(ids.kinds) - set(record)):
             label = f"class {show(missing)}, {scenario.label}"
-            Fields(record, path, label, scenario.faults).fault(missing, "a class without a series")
+            named = Fields(record, path, label, scenario.faults)
+            named.fault(missing, "a class without a series", "give its demand, zeros for none")
     return {
         key: entry.series(key, f"class {show(key)}, {scenario.label}", hours)
         for key in record
@@ -286,7 +288,7 @@ def _demand(
     }
 
 
-def _savings_plans(top: Fields, ids: _Ids, hours: int) -> tuple[ask.SavingsPlan, ...]:
+def _savings_plans(top: Fields, ids: Ids, hours: int) -> tuple[ask.SavingsPlan, ...]:
     found = []
     first: dict[str, int] = {}
     for index, record in top.records("savings_plans"):
@@ -294,17 +296,18 @@ def _savings_plans(top: Fields, ids: _Ids, hours: int) -> tuple[ask.SavingsPlan,
         entry.only(("provider", *HELD_FIELDS))
         provider = entry.text("provider")
         if isinstance(record.get("provider"), str):
-            if provider not in {known for known, _ in ids.regions}:
-                entry.fault("provider", f"no offer is of provider {show(provider)}")
+            known = {one for one, _ in ids.regions}
+            if ids.regions_told and provider not in known:
+                remedy = nearest(provider, known) or "leave the plan out"
+                entry.fault("provider", f"no offer is of provider {show(provider)}", remedy)
             if first.setdefault(provider, index) != index:
-                entry.fault(
-                    "provider", f"repeats {show(provider)} of savings_plans[{first[provider]}]"
-                )
+                what = f"repeats {show(provider)} of savings_plans[{first[provider]}]"
+                entry.fault("provider", what, "leave one of them out")
         found.append(ask.SavingsPlan(provider, *held(entry, hours)))
     return tuple(found)
 
 
-def _blocks(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Block, ...]:
+def _blocks(top: Fields, ids: Ids, hours: int) -> tuple[ask.Block, ...]:
     found = []
     for entry in _entries(top, "blocks", "block"):
         entry.only(_BLOCK_FIELDS)
@@ -317,16 +320,17 @@ def _blocks(top: Fields, ids: _Ids, hours: int) -> tuple[ask.Block, ...]:
             price=entry.number("price", PRICE),
             max=entry.whole("max", 0),
         )
-        if isinstance(entry.record.get("offer"), str) and block.offer not in ids.offers:
-            entry.fault("offer", f"unknown offer {show(block.offer)}")
-        if block.start + block.length > hours:
+        named = isinstance(entry.record.get("offer"), str) and ids.offers_told
+        if named and block.offer not in ids.offers:
+            entry.unknown("offer", "offer", (block.offer, ids.offers))
+        if hours != UNKNOWN_HOURS and block.start + block.length > hours:
             what = f"start + length must be <= {hours} hours, is {block.start + block.length}"
-            entry.fault("length", what)
+            entry.fault("length", what, "end it within the file, or leave the block out")
         found.append(block)
     return tuple(found)
 
 
-def _commitment_limits(top: Fields, ids: _Ids) -> tuple[ask.CommitmentLimit, ...]:
+def _commitment_limits(top: Fields, ids: Ids) -> tuple[ask.CommitmentLimit, ...]:
     found = []
     for entry in _entries(top, "commitment_limits", "commitment limit"):
         entry.only(("id", "offers", "gpus"))

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _GZIP = b"\x1f\x8b"
 _BLANK = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"[^ \t\r\n,\]}]+")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # escape of half a character beyond the first 65,536
+_LONE = re.compile("[\ud800-\udfff]")
+_WHOLE = "write both halves, or leave it out"
 _LONGEST_INTEGER = 400  # digits; beyond it no float holds the number
 
 
@@ -44,7 +48,8 @@ class Document:
 def decode(raw: bytes, name: str) -> Document:
     """The document in `raw`, with its repeated keys. Gzip is told by its first two bytes.
 
-    Raises ConfigError, naming line and column, if it is no single JSON document.
+    Raises ConfigError, naming line and column, if it is no single JSON document, or if a string
+    of it holds half a character (a lone surrogate), which nothing could write again.
     """
     text = _text(raw, name)
     tokens: list[Token] = []
@@ -78,15 +83,31 @@ def decode(raw: bytes, name: str) -> Document:
         raise _unreadable(name, place, what) from None
     except RecursionError:
         raise _unreadable(name, name, "nested too deeply") from None
+    if _HALF.search(text) and (halves := lone_halves(text)):
+        raise ConfigError(f"{name} is no text that UTF-8 can hold", halves)
     faults = tuple(repeated_keys(text)) if repeated else ()
     return Document(value, faults, bool(tokens))
+
+
+def lone_halves(text: str) -> list[Problem]:
+    r"""Every string of a correct JSON text that holds a lone surrogate, with line and column.
+
+    >>> [str(one) for one in lone_halves('{"a": "\\ud83d\\ude00", "b": "c\\ud83d"}')]
+    ['line 1 column 28: "c\\ud83d" holds half a character (write both halves, or leave it out)']
+    """
+    found = []
+    for match in _STRING.finditer(text):
+        if _HALF.search(match[0]) and _LONE.search(json.loads(match[0])):
+            what = f"{match[0]} holds half a character"
+            found.append(Problem(_place(text, match.start()), what, _WHOLE))
+    return found
 
 
 def repeated_keys(text: str) -> list[Problem]:
     """Every key that an object of a correct JSON text holds twice, with line and column.
 
     >>> [str(fault) for fault in repeated_keys('{"a": 1, "b": {"c": 1, "c": 2}}')]
-    ['line 1 column 24: repeated key "c" in b']
+    ['line 1 column 24: repeated key "c" in b (leave one of them out)']
     """
     faults: list[Problem] = []
 
@@ -131,10 +152,14 @@ def _skip(text: str, at: int) -> int:
 
 
 def _repeated(text: str, at: int, key: str, path: str) -> Problem:
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
     inside = f" in {path}" if path else ""
-    return Problem(f"line {line} column {column}", f"repeated key {json.dumps(key)}{inside}")
+    what = f"repeated key {json.dumps(key)}{inside}"
+    return Problem(_place(text, at), what, "leave one of them out")
+
+
+def _place(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    return f"line {line} column {at - text.rfind(chr(10), 0, at)}"
 
 
 def _text(raw: bytes, name: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from planner.answers import Answer
 
+_HALVES = re.compile("[\ud800-\udfff]")
 log = logging.getLogger("loadfactor")
 
 
@@ -61,6 +63,8 @@ def _run(options: argparse.Namespace) -> Answer:
 
 
 def _print(text: str) -> None:
+    # Half a character, as in a path that is no UTF-8, stands as JSON writes it.
+    text = _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
     if text:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()

@@ -74,7 +74,14 @@ def faults_of(document):
     with pytest.raises(ConfigError) as caught:
         problem_file.parse(document)
     assert caught.value.exit_code == 2
-    return [str(problem) for problem in caught.value.problems]
+    assert [one for one in caught.value.problems if not one.remedy] == []
+    return [f"{one.where}: {one.what}" for one in caught.value.problems]
+
+
+def remedies_of(document):
+    with pytest.raises(ConfigError) as caught:
+        problem_file.parse(document)
+    return [one.remedy for one in caught.value.problems]
 
 
 def faults_of_text(tmp_path, text):
@@ -160,11 +167,11 @@ def test_fields_that_begin_with_x_are_ignored_at_every_level():
         ),
         (
             changed("offers", 0, "ondemand", to=4.0),
-            'offers[0].ondemand (offer "a"): unknown field (perhaps on_demand was meant)',
+            'offers[0].ondemand (offer "a"): unknown field',
         ),
         (
             changed("offers", 0, "egress", to={"trian": 0.1}),
-            'offers[0].egress.trian (offer "a"): unknown field (perhaps train was meant)',
+            'offers[0].egress.trian (offer "a"): unknown class "trian"',
         ),
         (
             changed("offers", 1, "id", to="a"),
@@ -184,8 +191,7 @@ def test_fields_that_begin_with_x_are_ignored_at_every_level():
         ),
         (
             changed("classes", 0, "window", to=3),
-            'classes[0].window (class "train"): a firm class has no window '
-            "(drop it, or make it deferrable)",
+            'classes[0].window (class "train"): a firm class has no window',
         ),
         (
             without("classes", 1, "window"),
@@ -245,7 +251,7 @@ def test_fields_that_begin_with_x_are_ignored_at_every_level():
         (changed("on_demand_integer", to=1), "on_demand_integer: must be true or false, is 1"),
         (
             changed("clases", to=[]),
-            "clases: unknown field (perhaps classes was meant)",
+            "clases: unknown field",
         ),
         ([], "document: must be an object, is a list of 0"),
     ],
@@ -295,7 +301,9 @@ def test_a_number_too_large_for_a_float_is_no_finite_number(tmp_path, digits):
 def test_a_repeated_key_is_named_with_its_line_and_column(tmp_path):
     text = json.dumps(GOOD, indent=1).replace('"hours": 2,', '"hours": 2,\n "hours": 3,')
     # Lines: {, format, id, hours, hours: the second stands in line 5, after one blank.
-    assert 'line 5 column 2: repeated key "hours"' in faults_of_text(tmp_path, text)
+    assert 'line 5 column 2: repeated key "hours" (leave one of them out)' in faults_of_text(
+        tmp_path, text
+    )
 
 
 @pytest.mark.parametrize(

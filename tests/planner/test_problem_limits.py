@@ -91,7 +91,7 @@ FAULTS = [
     (
         ("scenarios", 0, "spot_available"),
         {"c": [1, 1]},
-        "scenarios[0].spot_available.c (scenario 0): unknown field",
+        'scenarios[0].spot_available.c (scenario 0): unknown offer "c"',
     ),
     (
         ("scenarios", 0, "spot_available"),
@@ -100,7 +100,11 @@ FAULTS = [
     ),
     (("offers", 0, "vcpus"), 0, 'offers[0].vcpus (offer "a"): must be >= 1, is 0'),
     (("offers", 0, "vcpus"), 1.5, 'offers[0].vcpus (offer "a"): must be a whole number, is 1.5'),
-    (("quotas", 0, "uses"), [], "quotas[0].uses: must hold at least one id"),
+    (
+        ("quotas", 0, "uses"),
+        [],
+        'quotas[0].uses: must hold "on_demand", "spot" or both',
+    ),
     (
         ("quotas", 0, "uses"),
         ["reserved"],
