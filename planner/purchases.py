@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planner.waterfall import Solved
 
 _ASSURED = {"gcp": "yes"}
+_SMALLEST = 0.005  # USD a month
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,11 @@ def _binding(one: Purchase, solved: Solved) -> str:
         return "demand"
     kind = "plan" if one.kind == "savings_plan" else "reservation"
     name = one.key[1] if kind == "reservation" else ""
+    # A limit that is used up, and of which more would save nothing, holds nothing back.
+    dear = {f"{limit.kind} {limit.name}" for limit in why.limits if limit.usd_per_month > _SMALLEST}
     for line in why.lines:
         same = (line.kind, line.offer, line.id) == (kind, name, one.key[2])
-        if same and line.binding.split(" ")[0] in ("upfront_budget", "commitment_limit"):
+        if same and (line.binding == "upfront_budget" or line.binding in dear):
             return line.binding.split(" ")[0]
     scarce = solved.scarce
     if one.region is None:
