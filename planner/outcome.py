@@ -79,6 +79,7 @@ class Result:
     costs: dict[str, float] = field(default_factory=dict)
     dispatch: pd.DataFrame = field(default_factory=lambda: empty_dispatch())
     why: Explanation | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def has_plan(self) -> bool:
@@ -110,6 +111,8 @@ class Result:
             "seconds": round(self.seconds, 3),
             "solver": self.solver,
         }
+        if self.warnings:
+            document["warnings"] = list(self.warnings)
         if not self.has_plan:
             return document
         return document | {

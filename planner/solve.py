@@ -13,6 +13,7 @@ from planner.model.build import build
 from planner.model.dispatch import dispatch_of, plan_of
 from planner.model.objective import scale
 from planner.model.reductions import most_columns, reduce
+from planner.model.units import far_apart, units_of
 from planner.optimise import engine
 from planner.optimise.audit import require
 from planner.optimise.explain import Explanation, explain
@@ -64,12 +65,18 @@ def solve(
         raise UsageError(f"the tolerance must be a number >= 0, is {tolerance}")
     wanted = (("previous", previous is not None), ("why", with_why))
     asked = [name for name, there in wanted if there]
+    units = units_of(problem)
+    scaled = units.problem(problem)
     if method == "direct" or problem.on_demand_integer:
         _refuse_options(asked, problem)
-        return _direct(problem, gap, time_limit, solver, MOST_COLUMNS)
-    limits = engine.Limits(gap, solver, begin + time_limit, previous, tolerance)
-    result = _by_decomposition(problem, limits, with_dispatch, with_why)
-    return replace(result, seconds=time.perf_counter() - begin)
+        found = _direct(scaled, gap, time_limit, solver, MOST_COLUMNS)
+        return _doubted(problem, units.back(found))
+    near = None if previous is None else units.plan(previous)
+    limits = engine.Limits(gap, solver, begin + time_limit, near, tolerance)
+    result = units.back(_by_decomposition(scaled, limits, with_dispatch, with_why and units.same))
+    if with_why and not units.same:
+        result = replace(result, why=_explained(problem, result.plan, limits))
+    return replace(_doubted(problem, result), seconds=time.perf_counter() - begin)
 
 
 def solve_directly(
@@ -80,7 +87,26 @@ def solve_directly(
     Raises UsageError for settings out of range, SolveError where the solver cannot be run.
     """
     _check(gap, time_limit, solver)
-    return _direct(problem, gap, time_limit, solver, None)
+    units = units_of(problem)
+    found = _direct(units.problem(problem), gap, time_limit, solver, None)
+    return _doubted(problem, units.back(found))
+
+
+def _doubted(problem: Problem, found: Result) -> Result:
+    """The answer; not called optimal where prices differ too much for any solver to tell."""
+    warning = far_apart(problem)
+    if warning is None:
+        return found
+    status = FEASIBLE if found.status == OPTIMAL and found.objective else found.status
+    return replace(found, status=status, warnings=(*found.warnings, warning))
+
+
+def _explained(problem: Problem, plan: outcome.Plan, limits: engine.Limits) -> Explanation:
+    """The explanation, in the units of the file, of a plan that was found in others."""
+    found = engine.at_plan(problem, plan, limits.solver)
+    if found is None:
+        return Explanation()
+    return explain(problem, found, engine.dispatch(found))
 
 
 def _check(gap: float, time_limit: float, solver: str) -> None:

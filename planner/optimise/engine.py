@@ -204,6 +204,22 @@ def dispatch(found: Found) -> pd.DataFrame:
     return dispatch_of(found.reduced, oracle, found.plan)
 
 
+def at_plan(problem: Problem, plan: Plan, solver: str) -> Found | None:
+    """A plan priced in the problem, as a search finds it; None where nothing is needed."""
+    reduced = reduce(problem)
+    if not reduced.groups:
+        return None
+    reduced = still_sold(reduced, plan)
+    first = first_stage(reduced)
+    closed = closed_form.holds(reduced)
+    oracle: Oracle = (closed_form.ClosedForm if closed else DispatchOracle)(reduced, first)
+    search = Search(first, risk_for(reduced, oracle), oracle, solver, 0.0, math.inf)
+    z = first.vector(plan)
+    search.propose(z)
+    search.lower = search.master.relaxed().value
+    return _found(reduced, first, search, Start(z, None, []))
+
+
 def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
     """The answer of a search; where it evaluated no plan, of a quick dispatch."""
     problem, oracle = reduced.problem, search.oracle
