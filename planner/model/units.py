@@ -151,7 +151,7 @@ def units_of(problem: Problem) -> Units:
 def far_apart(problem: Problem) -> str | None:
     """A warning where prices differ so much that no solver tells plans apart; else None."""
     prices = sorted(_prices(problem))
-    if prices[-1] <= _APART * prices[0]:
+    if not prices or prices[-1] <= _APART * prices[0]:
         return None
     return (
         f"prices from {prices[0]:g} to {prices[-1]:g} USD per GPU-hour differ by more than "
