@@ -16,6 +16,7 @@ from planner.model.options import Use
 from planner.problem import paid_hours
 
 if TYPE_CHECKING:
+    from planner.optimise.certify import Certificate, Moved
     from planner.optimise.explain import Explanation
     from planner.problem import Problem, Reservation, SavingsPlan
 
@@ -67,6 +68,7 @@ class Result:
     `dispatch` has one row per (scenario, hour, class, offer, kind) with use: `gpus` bought or
     held, `useful_gpus` what they are worth to the class. Its kinds are reserved (also existing
     and blocks), on_demand, savings_plan, spot and shortage; a shortage has no offer.
+    `extra_share` is what staying near a previous plan costs, over the best plan found.
     """
 
     status: str
@@ -80,6 +82,9 @@ class Result:
     dispatch: pd.DataFrame = field(default_factory=lambda: empty_dispatch())
     why: Explanation | None = None
     warnings: tuple[str, ...] = ()
+    audited: Certificate | None = None
+    moved: Moved | None = None
+    extra_share: float = 0.0
 
     @property
     def has_plan(self) -> bool:
@@ -125,6 +130,8 @@ class Result:
             ],
             "blocks": [{"id": one.id, "count": one.count} for one in self.blocks],
             "costs": self.costs,
+            **({} if self.audited is None else {"audited": self.audited.as_json()}),
+            **({} if self.moved is None else {"previous": self.moved.as_json()}),
             **({} if self.why is None else {"why": self.why.as_json()}),
         }
 

@@ -15,7 +15,7 @@ from planner.model.objective import scale
 from planner.model.reductions import most_columns, reduce
 from planner.model.units import far_apart, units_of
 from planner.optimise import engine
-from planner.optimise.audit import require
+from planner.optimise.certify import certified, confirmed, moved
 from planner.optimise.explain import Explanation, explain
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ MOST_COLUMNS = 1_500_000  # of a direct model: about 2 GiB and half a minute to 
 _SAME = 1e-12  # relative; a bound so near is the objective itself
 _SOLVER_TOLERANCE = 2e-6  # USD per hour weight; HiGHS leaves out branches that gain less than 1e-6
 _CONTRADICTION = 1e-6  # relative; a lower bound that far above a plan's cost is a fault of ours
+_NEAR = 1e-6  # relative, of the cost of a plan whose explanation is wanted
 _ROUNDING = 1e-9  # relative; sums of floats differ by so much in another order
 
 
@@ -70,13 +71,20 @@ def solve(
     if method == "direct" or problem.on_demand_integer:
         _refuse_options(asked, problem)
         found = _direct(scaled, gap, time_limit, solver, MOST_COLUMNS)
-        return _doubted(problem, units.back(found))
+        return _audited(problem, _doubted(problem, units.back(found)))
     near = None if previous is None else units.plan(previous)
     limits = engine.Limits(gap, solver, begin + time_limit, near, tolerance)
     result = units.back(_by_decomposition(scaled, limits, with_dispatch, with_why and units.same))
     if with_why and not units.same:
         result = replace(result, why=_explained(problem, result.plan, limits))
-    return replace(_doubted(problem, result), seconds=time.perf_counter() - begin)
+    result = _doubted(problem, result)
+    assert result.objective is not None
+    distance = None
+    if previous is not None:
+        distance = moved(previous, result.plan, result.objective, result.extra_share)
+    certificate = confirmed(problem, result)
+    seconds = time.perf_counter() - begin
+    return replace(result, audited=certificate, moved=distance, seconds=seconds)
 
 
 def solve_directly(
@@ -101,9 +109,24 @@ def _doubted(problem: Problem, found: Result) -> Result:
     return replace(found, status=status, warnings=(*found.warnings, warning))
 
 
+def _audited(problem: Problem, found: Result) -> Result:
+    """The answer of the direct model with its cost priced again."""
+    if not found.has_plan:
+        return found
+    certificate, faults = certified(problem, found)
+    doubts = tuple(f"the plan of the direct model misses a rule: {fault}" for fault in faults)
+    return replace(found, audited=certificate, warnings=(*found.warnings, *doubts))
+
+
 def _explained(problem: Problem, plan: outcome.Plan, limits: engine.Limits) -> Explanation:
     """The explanation, in the units of the file, of a plan that was found in others."""
-    found = engine.at_plan(problem, plan, limits.solver)
+    limits = replace(limits, previous=plan, tolerance=_NEAR)
+    try:
+        found = engine.decompose(problem, limits)
+    except SolveError:  # its own units are too far from a solver's
+        found = None
+    if found is None or found.plan != plan:
+        found = engine.at_plan(problem, plan, limits.solver)
     if found is None:
         return Explanation()
     return explain(problem, found, engine.dispatch(found))
@@ -178,7 +201,7 @@ def _by_decomposition(
 
 
 def _decomposed(problem: Problem, found: engine.Found, gap: float, with_dispatch: bool) -> Result:
-    """The answer of the decomposition, audited where it has a dispatch; seconds are left 0."""
+    """The answer of the decomposition, not audited yet; seconds are left 0."""
     costs, dispatch = found.costs, outcome.empty_dispatch()
     if with_dispatch:
         dispatch = engine.dispatch(found)
@@ -190,8 +213,6 @@ def _decomposed(problem: Problem, found: engine.Found, gap: float, with_dispatch
         raise SolveError(f"the bounds contradict each other: {bound} above {objective}")
     if objective - bound <= max(_SAME * objective, rounding):
         bound = objective
-    if with_dispatch:
-        require(problem, found.plan, dispatch, objective)
     distance = relative_gap(objective, bound)
     return outcome.Result(
         status=OPTIMAL if distance <= gap + _ROUNDING else FEASIBLE,
@@ -203,6 +224,7 @@ def _decomposed(problem: Problem, found: engine.Found, gap: float, with_dispatch
         plan=found.plan,
         costs=costs,
         dispatch=dispatch,
+        extra_share=found.extra_share,
     )
 
 

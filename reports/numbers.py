@@ -92,6 +92,20 @@ def plain_amount(value: float) -> str:
     return NOTHING if value != value else amount(Decimal(repr(value)))
 
 
+def usd(value: float) -> str:
+    """US dollars that the optimiser gave, to the cent, or to four digits where they are less.
+
+    >>> usd(207912.342857), usd(2.1e-08), usd(-0.0), usd(0.5)
+    ('207,912.34', '0.000000021', '0.00', '0.50')
+    """
+    exact = Decimal(repr(value))
+    if exact and abs(exact) < _CENT:
+        written = f"{exact.normalize(Context(prec=4)):f}"
+    else:
+        written = f"{_places(exact, 2):,f}"
+    return "0.00" if written in ("-0.00", "0") else written
+
+
 def rate(value: Decimal | None) -> str:
     """A price per hour, four places at most and two at least.
 

@@ -230,7 +230,7 @@ def test_both_methods_solve_a_problem_to_one_cost_and_one_explains_it(tmp_path):
     again = call("solve", path, "--previous", tmp_path / "former.json", "--why", "--json")
     assert again.code == 0
     assert again.json["reservations"] == direct.json["reservations"]
-    assert set(again.json["why"]) == {"lines", "limits", "rejected", "shortages"}
+    assert set(again.json["why"]) >= {"lines", "limits", "rejected", "shortages"}
 
 
 def test_what_a_method_cannot_do_is_wrong_usage_and_a_short_time_a_plan_with_its_gap(tmp_path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.errors import UsageError
 from planner.answers import DONE, FAILED, WITH_WARNINGS, Answer
+from planner.cli.solving import solve
 
 if TYPE_CHECKING:
     import argparse
@@ -126,30 +127,6 @@ def demo(options: argparse.Namespace) -> Answer:
     return _night_answer(night)
 
 
-def solve(options: argparse.Namespace) -> Answer:
-    """The optimiser alone."""
-    from planner.optimise.previous import read as read_plan
-    from planner.problem_file import read
-    from planner.solve import solve as solve_problem
-
-    result = solve_problem(
-        read(options.problem),
-        gap=options.gap,
-        time_limit=options.time_limit,
-        solver=options.solver,
-        method=options.method,
-        previous=None if options.previous is None else read_plan(options.previous),
-        tolerance=options.tolerance,
-        with_why=options.why,
-    )
-    document = result.as_json()
-    lines = [f"{name}: {document[name]}" for name in document if name not in ("costs", "why")]
-    lines += _why_lines(document.get("why"))
-    lines += [f"cost {name}: {value:.6f}" for name, value in result.costs.items()]
-    codes = {"optimal": DONE, "feasible": WITH_WARNINGS}
-    return Answer("\n".join(lines), document, codes.get(result.status, FAILED))
-
-
 def backtest(options: argparse.Namespace) -> Answer:
     """What this planner and its rivals would have cost on unseen weeks."""
     from planner.backtest.files import Files, Rules, backtest_files
@@ -166,17 +143,6 @@ def backtest(options: argparse.Namespace) -> Answer:
     document = result.as_json()
     code = WITH_WARNINGS if result.warnings else DONE
     return Answer(backtest_text(document), document, code)
-
-
-def _why_lines(why: object) -> list[str]:
-    """The explanation of a plan, one line each."""
-    if not isinstance(why, dict):
-        return []
-    return [
-        f"{part}: " + ", ".join(f"{key} {value}" for key, value in one.items())
-        for part, records in why.items()
-        for one in records
-    ]
 
 
 def prices(options: argparse.Namespace) -> Answer:

@@ -54,8 +54,8 @@ def audit(problem: Problem, plan: Plan, dispatch: pd.DataFrame) -> Audit:
     return Audit(usd, tuple(faults[:_MOST_FAULTS]))
 
 
-def require(problem: Problem, plan: Plan, dispatch: pd.DataFrame, objective: float) -> None:
-    """Nothing where the audit finds the plan within every rule and its cost the objective.
+def require(problem: Problem, plan: Plan, dispatch: pd.DataFrame, objective: float) -> float:
+    """The cost priced again, where the plan is within every rule and costs the objective.
 
     Raises SolveError naming the first fault otherwise: it is one of ours, not of the input.
     """
@@ -69,6 +69,7 @@ def require(problem: Problem, plan: Plan, dispatch: pd.DataFrame, objective: flo
             f"the plan found fails its audit: {faults[0]}{more}: this is a fault of loadfactor; "
             "--method direct may solve the problem"
         )
+    return found.usd
 
 
 def _bought(problem: Problem, plan: Plan) -> float:

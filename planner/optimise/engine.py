@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,6 +71,7 @@ class Found:
     first: FirstStage
     reduced: Reduced
     search: Search
+    extra_share: float = 0.0  # over the best, for staying near a previous plan
 
 
 def decompose(problem: Problem, limits: Limits) -> Found | None:
@@ -91,6 +92,7 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
     chained = isinstance(oracle, DispatchOracle) and oracle.chained
     gap = limits.gap * (_CHAIN_SHARE if chained else 1.0)
     search = Search(first, risk_for(reduced, oracle), oracle, limits.solver, gap, limits.until)
+    extra = 0.0
     if not oracle.merged:
         for cut in start.cuts:
             search.master.add_sums(cut.u, cut.cost, cut.slope)
@@ -100,10 +102,10 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
             _prove(search, limits)
         if limits.previous is not None:
             target = first.vector(limits.previous)
-            stay_near(search, target, limits.tolerance, limits.until)
+            extra = stay_near(search, target, limits.tolerance, limits.until)
     elif isinstance(oracle, closed_form.ClosedForm):
         _price_late(search, start)
-    return _found(reduced, first, search, start)
+    return replace(_found(reduced, first, search, start), extra_share=extra)
 
 
 def _prove(search: Search, limits: Limits) -> None:
@@ -251,7 +253,14 @@ def _quick(reduced: Reduced, first: FirstStage, search: Search, start: Start) ->
 
 
 def _name(search: Search) -> str:
-    return search.solver_name or search.master.solver_name
+    """The solver of the whole counts; the relaxations are always solved by HiGHS."""
+    relaxed = search.master.solver_name
+    if relaxed.startswith(search.solver):
+        return search.solver_name or relaxed
+    if search.solver_name:
+        return f"{search.solver_name} (relaxations: {relaxed})"
+    reached = "needed" if search.closed else "reached"
+    return f"{relaxed} (relaxations; {search.solver} not {reached})"
 
 
 def _costs(reduced: Reduced, by_kind: Array, merged: bool, plan: Plan) -> dict[str, float]:

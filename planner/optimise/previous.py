@@ -8,26 +8,19 @@ off. Last night's own plan is tried first.
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.errors import ConfigError, UsageError
-from data.errors import Problem as Fault
-from planner.outcome import BlockCount, Commitment, Plan, ReservedCount
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy.typing as npt
 
     from planner.model.reductions import Reduced
     from planner.optimise.first_stage import FirstStage
     from planner.optimise.search import Search
+    from planner.outcome import Plan
 
     Array = npt.NDArray[np.float64]
 
@@ -52,10 +45,14 @@ def still_sold(reduced: Reduced, plan: Plan) -> Reduced:
     return replace(reduced, pools=tuple(pools))
 
 
-def stay_near(search: Search, target: Array, tolerance: float, until: float) -> None:
-    """Replace the search's best plan by the nearest to `target` within tolerance of it."""
+def stay_near(search: Search, target: Array, tolerance: float, until: float) -> float:
+    """Replace the search's best plan by the nearest to `target` within tolerance of it.
+
+    Gives what that costs more than the best, as a share of the best.
+    """
     if search.best is None:
-        return
+        return 0.0
+    cheapest = search.upper
     first, limit = search.first, search.upper * (1 + tolerance)
     target = np.clip(target, 0.0, first.upper)
     weights = _weights(first)
@@ -80,50 +77,10 @@ def stay_near(search: Search, target: Array, tolerance: float, until: float) -> 
         if cost <= limit:
             break
     search.best, search.upper = best, value
+    return value / cheapest - 1.0 if cheapest > 0 else 0.0
 
 
 def _weights(first: FirstStage) -> Array:
     """GPUs per unit of each column; a savings plan's USD count by the GPUs they could pay for."""
     plan = np.array([one.kind == "plan" for one in first.bought])
     return np.where(plan, 0.5, first.amount)
-
-
-def read(path: Path) -> Plan:
-    """The plan of a result that `solve --json` wrote.
-
-    Raises UsageError where the file cannot be read, ConfigError where it holds no plan.
-    """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"the previous result cannot be read: {error}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: not JSON: {error}") from error
-    try:
-        return Plan(
-            tuple(
-                sorted(
-                    ReservedCount(str(one["offer"]), str(one["id"]), int(one["count"]))
-                    for one in document["reservations"]
-                )
-            ),
-            tuple(
-                sorted(
-                    Commitment(str(one["provider"]), _amount(one["usd_per_hour"]))
-                    for one in document["savings_plans"]
-                )
-            ),
-            tuple(
-                sorted(BlockCount(str(one["id"]), int(one["count"])) for one in document["blocks"])
-            ),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        fault = Fault(str(path), f"no plan of `solve --json`: {error!r}", "give such a result")
-        raise ConfigError("the previous result holds no plan", [fault]) from error
-
-
-def _amount(value: object) -> float:
-    number = float(str(value))
-    if not math.isfinite(number) or number < 0:
-        raise ValueError(f"USD per hour must be >= 0, is {value}")
-    return number

@@ -210,7 +210,7 @@ def test_the_document_has_the_fields_of_the_contract():
     document = solve(two_hours()).as_json()
     assert list(document) == [
         "status", "objective", "bound", "gap", "seconds", "solver",
-        "reservations", "savings_plans", "blocks", "costs",
+        "reservations", "savings_plans", "blocks", "costs", "audited",
     ]  # fmt: skip
     assert list(document["costs"]) == list(outcome.COSTS)
     assert json.loads(json.dumps(document)) == document
