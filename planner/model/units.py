@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.problem import Block, Offer, Problem, Quota, Scenario
 
 _PRICES = (0.125, 4096.0)  # USD per GPU-hour; a typical price in between is left as it is
-_LEAST_COST = 16.0  # USD per hour weight, about, of all demand; below it money is scaled up
+_LEAST_COST = 2.0**14  # USD per hour weight, about, of all demand; below it money is scaled up
 _MOST_UP = 2.0**24  # by which a small cost may raise the prices above the typical one
 _LEAST_PEAK = 0.5  # GPUs; a peak of demand below it is scaled up
 _UPFRONT = (1e-2, 1e7)  # USD an instance
@@ -140,9 +140,7 @@ def units_of(problem: Problem) -> Units:
     cost = work * gpus * typical * price
     if cost < _LEAST_COST:
         price *= min(_power(_LEAST_COST / cost), _MOST_UP)
-    paid = [
-        way.upfront * offer.gpus for offer in problem.offers for way in offer.reservations
-    ]
+    paid = [way.upfront * offer.gpus for offer in problem.offers for way in offer.reservations]
     most = max(paid, default=0.0) * gpus
     outside = most > 0 and not _UPFRONT[0] <= most <= _UPFRONT[1]
     return Units(price, gpus, _power(1024.0 / most) if outside else 1.0)

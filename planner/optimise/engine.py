@@ -222,6 +222,16 @@ def at_plan(problem: Problem, plan: Plan, solver: str) -> Found | None:
     return _found(reduced, first, search, Start(z, None, []))
 
 
+def best_dispatch(reduced: Reduced, plan: Plan) -> pd.DataFrame:
+    """The dispatch of a plan, each scenario solved for itself."""
+    first = first_stage(reduced)
+    oracle = DispatchOracle(reduced, first)
+    oracle.exact(first.feed(first.vector(plan)), math.inf)
+    found = dispatch_of(reduced, oracle, plan)
+    oracle.close()
+    return found
+
+
 def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) -> Found:
     """The answer of a search; where it evaluated no plan, of a quick dispatch."""
     problem, oracle = reduced.problem, search.oracle
