@@ -65,8 +65,8 @@ def _served(plan: Solved, supply: Supply, kinds: Mapping[str, str]) -> list[tupl
 
 
 def _short(plan: Solved) -> list[tuple[str, str, float]]:
-    """The same of what no offer serves; scenarios are as likely as each other."""
-    month = plan.problem.hour_weight / _MONTHS / len(plan.problem.scenarios)
+    """The same of what no offer serves, the mean over scenarios."""
+    month = plan.problem.hour_weight / _MONTHS
     return [(one.workload_class, "unserved", one.gpu_hours * month) for one in plan.short]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from data.frames import records
 from data.money import HOURS_PER_MONTH
+from data.names import place
 from data.reasons import OwnedPart, PlanLimit, PlanOption, PlanShortage, Reasons
 from planner.assemble import base_name
 from planner.hourly_options import unused_hourly
@@ -304,7 +306,6 @@ def _of_quota(limit: Limit, plan: Solved) -> list[PlanLimit]:
 def _shortages(plan: Solved, horizon: Horizon) -> tuple[PlanShortage, ...]:
     """Who is short in the planned year, the most GPU-hours first."""
     found = []
-    weight = horizon.weight / len(plan.problem.scenarios)  # which are alike in probability
     for one in plan.short:
         name, family = base_name(one.workload_class).rsplit("|", 1)
         found.append(
@@ -313,13 +314,22 @@ def _shortages(plan: Solved, horizon: Horizon) -> tuple[PlanShortage, ...]:
                 gpu_family=family,
                 first=_day(horizon, one.first_hour),
                 last=_day(horizon, one.last_hour),
-                hours=round(one.hours * weight, 6),
-                gpu_hours=round(one.gpu_hours * weight, 6),
+                hours=round(one.mean_hours * horizon.weight, 6),
+                gpu_hours=round(one.gpu_hours * horizon.weight, 6),
                 most_gpus=round(one.gpus, 6),
-                limit=one.limit,
+                limit=_in_words(one.limit),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.gpu_hours, one.workload_class)))
+
+
+def _in_words(limit: str) -> str:
+    """The limit in conflict with machines as people name them, without hours of the model."""
+
+    def named(found: re.Match[str]) -> str:
+        return f"owned capacity on {place(base_name(found[1]))}{' ends' if found[2] else ''}"
+
+    return re.sub(r"owned capacity on (\S+)( ends at hour \d+)?", named, limit)
 
 
 def _day(horizon: Horizon, hour: int) -> str:

@@ -160,6 +160,7 @@ class ClosedForm:
         cells = reduced.cells
         self._first = first
         self._tiers = tiers_of(reduced)
+        self._menus = [group.menu.options for group in reduced.groups]
         self._egress = [surcharge(reduced, tier.group, tier.option) for tier in self._tiers]
         self._merged = not reduced.risk
         self._weights = cells.mean_hours if self._merged else cells.hours
@@ -225,20 +226,35 @@ class ClosedForm:
     def by_kind(self, u: Array) -> Array:
         """USD per (scenario, kind): each tier's own spill at its own price."""
         found = np.zeros((self._scenarios, len(KINDS)))
+        for number, hours in self._tier_hours(u):
+            tier, egress = self._tiers[number], self._egress[number]
+            gpus = hours / tier.option.useful
+            kind = str(tier.option.use)
+            found[:, KINDS.index(kind)] += gpus * (tier.option.price - egress)
+            found[:, KINDS.index("egress")] += gpus * egress
+        return found
+
+    def bought(self, u: Array) -> dict[tuple[int, int], Array]:
+        """Useful GPU-hours bought at u, per scenario, by group and place in its menu."""
+        found: dict[tuple[int, int], Array] = {}
+        for number, hours in self._tier_hours(u):
+            tier = self._tiers[number]
+            place = self._menus[tier.group].index(tier.option)
+            if hours.any():
+                found[tier.group, place] = found.get((tier.group, place), 0.0) + hours
+        return found
+
+    def _tier_hours(self, u: Array) -> Iterator[tuple[int, Array]]:
+        """Each tier, dearest first, with the useful GPU-hours that spill to it per scenario."""
         former = np.zeros(self._demand.shape[1])
         alone = [
             replace(level, tiers=(number,)) for level in self._levels for number in level.tiers
         ]
         for level, (short, _) in zip(alone, self._spills(u, alone), strict=True):
-            number = level.tiers[0]
-            tier, spill = self._tiers[number], np.maximum(short, 0.0)
-            hours = np.bincount(self._scenario, self._weights * (spill - former), self._scenarios)
+            spill = np.maximum(short, 0.0)
+            weights = self._weights * (spill - former)
             former = spill
-            gpus = hours / tier.option.useful
-            kind, egress = str(tier.option.use), self._egress[number]
-            found[:, KINDS.index(kind)] += gpus * (tier.option.price - egress)
-            found[:, KINDS.index("egress")] += gpus * egress
-        return found
+            yield level.tiers[0], _sums(self._scenario, weights, self._scenarios)
 
     def pool_prices(self, u: Array) -> Array:
         """What one more GPU of each pool would save in each cell, cells x pools, USD."""
@@ -308,3 +324,8 @@ class ClosedForm:
                 inside = weight * self._active[number] * self._members[union, source.pool]
                 found[:, number] = np.bincount(self._scenario, inside, self._scenarios)
         return found
+
+
+def _sums(places: Places, values: Array, size: int) -> Array:
+    found: Array = np.bincount(places, values, size).astype(float)
+    return found

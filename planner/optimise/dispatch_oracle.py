@@ -20,7 +20,7 @@ from planner.optimise.block_form import Form
 from planner.optimise.blocks import Block, Hours, Solvers
 from planner.optimise.chain import Chain, pieces
 from planner.optimise.recourse import KINDS, Evaluation
-from planner.optimise.template import template
+from planner.optimise.template import RESERVED, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,6 +131,23 @@ class DispatchOracle:
             own = gpus * (form.cost[keep] - form.egress[keep])
             kinds = np.where(form.kind[keep] < 0, KINDS.index("egress"), form.kind[keep])
             found[block.hours.scenario] += np.bincount(kinds, own, len(KINDS))
+        return found
+
+    def bought(self, u: Array) -> dict[tuple[int, int], Array]:
+        """Useful GPU-hours bought, per scenario, by group and place in its menu, as last solved.
+
+        Where parts are merged they are the mean; `u` is what the dispatch was solved at.
+        """
+        form, found = self.template, {}
+        scenarios = int(self.scenario_of.max()) + 1
+        hours = np.zeros((scenarios, len(form)))
+        for block, values in zip(self._blocks, self._values(), strict=True):
+            inner = block.hours.inner
+            gpus = block.hours.weight[:inner] @ np.maximum(values[:inner], 0.0)
+            hours[block.hours.scenario, block.keep] += gpus * form.useful[block.keep]
+        for column in np.flatnonzero((form.kind != RESERVED) & hours.any(axis=0)).tolist():
+            key = int(form.group[column]), int(form.option[column])
+            found[key] = hours[:, column]
         return found
 
     def close(self) -> None:

@@ -109,3 +109,6 @@ class Oracle(Protocol):
 
     def by_kind(self, u: Array) -> Array:
         """USD per (scenario, kind of KINDS), per hour weight, of the dispatch last found, at u."""
+
+    def bought(self, u: Array) -> dict[tuple[int, int], Array]:
+        """Useful GPU-hours bought at u, per scenario, by group and place in its menu."""

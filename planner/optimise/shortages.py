@@ -5,24 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.availability import FAMILY
-from planner.model.options import Use
-from planner.model.shares import share_of
-from planner.problem import QuotaUse
+from planner.optimise.shortage_reasons import Short, reasons_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from planner.problem import Offer, Problem, Quota
+    from planner.outcome import Plan
+    from planner.problem import Problem
 
-_FULL = 1e-6  # share of a limit by which it may be missed and still bind
+
+@dataclass(frozen=True, slots=True)
+class InScenario:
+    """A scenario with a shortage: its number, its probability, and the shortage there."""
+
+    scenario: int
+    p: float
+    hours: int
+    gpu_hours: float
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
     """Demand not served: who, in how many hours, how much at most, and the limit in conflict.
 
-    `gpu_hours` are summed over the hours of every scenario, without their weight.
+    `hours` are hours of the file in which some scenario is short, `gpus` the most of them;
+    `gpu_hours` and `mean_hours` are means over scenarios by probability.
     """
 
     workload_class: str
@@ -32,61 +39,43 @@ class Shortage:
     gpus: float
     gpu_hours: float
     limit: str
+    mean_hours: float = 0.0
+    scenarios: tuple[InScenario, ...] = ()
 
 
-def shortages(problem: Problem, dispatch: pd.DataFrame) -> tuple[Shortage, ...]:
-    """Each class that falls short, with the limits that its offers had used up in those hours."""
-    short = dispatch[dispatch["kind"] == str(Use.SHORTAGE)]
+def shortages(
+    problem: Problem, dispatch: pd.DataFrame, plan: Plan | None = None
+) -> tuple[Shortage, ...]:
+    """Each class that falls short, with the limits that stand in the way of more in those hours.
+
+    Without the `plan` nothing is said of limits of what is bought ahead.
+    """
+    short = dispatch[dispatch["kind"] == "shortage"]
+    classes = {one.id: one for one in problem.classes}
     found = []
     for name, rows in short.groupby("class", sort=True):
+        there = tuple(
+            _in_scenario(problem, number, rows[rows["scenario"] == number])
+            for number in sorted(set(rows["scenario"].tolist()))
+        )
         hours = sorted(set(rows["hour"].tolist()))
+        case = Short(problem, classes[str(name)], dispatch, rows, plan)
         found.append(
             Shortage(
                 workload_class=str(name),
-                hours=len(rows),
+                hours=len(hours),
                 first_hour=int(hours[0]),
                 last_hour=int(hours[-1]),
                 gpus=float(rows["gpus"].max()),
-                gpu_hours=float(rows["gpus"].sum()),
-                limit=_in_conflict(problem, str(name), dispatch, rows),
+                gpu_hours=sum(one.p * one.gpu_hours for one in there),
+                limit=reasons_of(case),
+                mean_hours=sum(one.p * one.hours for one in there),
+                scenarios=there,
             )
         )
     return tuple(found)
 
 
-def _in_conflict(problem: Problem, name: str, dispatch: pd.DataFrame, rows: pd.DataFrame) -> str:
-    one = next(c for c in problem.classes if c.id == name)
-    offers = [offer for offer in problem.offers if offer.id in one.offers]
-    sold = [o for o in offers if o.on_demand is not None and o.on_demand < one.shortage_penalty]
-    if not sold:
-        return "none of its offers is sold on demand below the price of a shortage"
-    at = dispatch.merge(rows[["scenario", "hour"]], on=["scenario", "hour"])
-    bought = at[at["kind"].isin(["on_demand", "savings_plan", "spot"])]
-    full = [
-        f"{quota.provider} {quota.region} ({quota.limit:g} {quota.unit})"
-        for quota in problem.quotas
-        if QuotaUse.ON_DEMAND in quota.uses
-        and any((o.provider, o.region) == (quota.provider, quota.region) for o in sold)
-        and _used(problem, quota, bought) / max(len(rows), 1) >= quota.limit * (1 - _FULL) - _FULL
-    ]
-    if full:
-        return f"quotas used up: {', '.join(full)}"
-    scarce = [o.id for o in sold if _scarce(problem, o, rows)]
-    return f"not available in full: {', '.join(scarce)}" if scarce else "its demand share limits"
-
-
-def _used(problem: Problem, quota: Quota, bought: pd.DataFrame) -> float:
-    """What the purchases count against a quota, in its unit."""
-    kinds = [kind for kind, use in FAMILY.items() if use in quota.uses]
-    own = bought[bought["kind"].isin([str(kind) for kind in kinds])]
-    return sum(
-        quota.per_gpu(offer) * float(own[own["offer"] == offer.id]["gpus"].sum())
-        for offer in problem.offers
-        if (offer.provider, offer.region) == (quota.provider, quota.region)
-    )
-
-
-def _scarce(problem: Problem, offer: Offer, rows: pd.DataFrame) -> bool:
-    """Whether an offer is not available in full, on demand, in some of the hours."""
-    share = share_of(problem, offer, QuotaUse.ON_DEMAND)
-    return share is not None and bool((share[rows["scenario"], rows["hour"]] < 1).any())
+def _in_scenario(problem: Problem, number: int, rows: pd.DataFrame) -> InScenario:
+    p = problem.scenarios[number].p
+    return InScenario(number, p, len(rows), float(rows["gpus"].sum()))

@@ -55,7 +55,9 @@ def test_hours_that_a_quota_leaves_short_are_hours_and_no_dollars() -> None:
     made = night(held_node(), ON_DEMAND, owned=(HELD,), stated=NOTHING_BY_THE_HOUR)
     assert made.summary.reasons is not None
     (short,) = made.summary.reasons.shortages
-    assert short.limit == "quotas used up: aws us-east-1 (0 GPUs)"
+    assert short.limit == (
+        "quotas used up: aws us-east-1 (0 GPUs); owned capacity on p5.48xlarge in us-east-1 ends"
+    )
     # The end falls into one of 1,344 modelled hours.
     assert short.gpu_hours == pytest.approx(8 * 0.8 * 8760, rel=1e-3)
     (limit,) = (one for one in made.summary.reasons.limits if one.kind == "quota")

@@ -263,7 +263,7 @@ def test_a_shortage_names_its_days_hours_and_what_stands_in_the_way() -> None:
     assert short.gpu_hours == pytest.approx(8 * 0.8 * 8760)
     # The planned year begins on 2026-09-02.
     assert (short.first, short.last) == ("2026-11-14", "2027-09-01")
-    assert short.limit == "none of its offers is sold on demand below the price of a shortage"
+    assert short.limit == "owned capacity on p5.48xlarge in us-east-1 ends"
 
 
 # What each class's move rests on
