@@ -15,6 +15,7 @@ from planner.model.objective import scale
 from planner.model.reductions import most_columns, reduce
 from planner.model.units import far_apart, units_of
 from planner.optimise import engine
+from planner.optimise.buy_nothing import buy_nothing
 from planner.optimise.certify import certified, confirmed, moved
 from planner.optimise.explain import Explanation, explain
 
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
 
 OPTIMAL, FEASIBLE, INFEASIBLE, NO_SOLUTION = "optimal", "feasible", "infeasible", "no_solution"
 METHODS = ("decomposition", "direct")
-MOST_COLUMNS = 1_500_000  # of a direct model: about 2 GiB and half a minute to build
+MOST_COLUMNS = 1_000_000  # of a direct model: 1.2 GiB and half a minute before the solver begins
+_BUILT = 1e-5  # seconds a column to build the direct model
+_HANDED = 2e-5  # to hand it to the solver and read the answer
 _MOST_TO_DISPATCH = 100_000  # columns; a dispatch of more takes a part of the solver's time
+_WITHOUT_PLAN = (
+    "the time ended before the direct model had a plan: this one buys nothing ahead and serves by "
+    "a quick dispatch; give it more time, or use --method decomposition"
+)
 _SAME = 1e-12  # relative; a bound so near is the objective itself
 _SOLVER_TOLERANCE = 2e-6  # USD per hour weight; HiGHS leaves out branches that gain less than 1e-6
 _CONTRADICTION = 1e-6  # relative; a lower bound that far above a plan's cost is a fault of ours
@@ -174,20 +181,45 @@ def _direct(
             f"the direct model has about {columns:,} columns, more than the {most:,} that "
             f"--method direct takes: {advice}"
         )
+    if time_limit <= columns * (_BUILT + _HANDED):
+        return _nothing_bought(problem, f"{solver} (not reached)", None, begin)
     made = build(reduced)
     spent = time.perf_counter() - begin
-    run = solvers.run(made.lp, solver=solver, gap=gap, time_limit=time_limit - spent)
+    left = time_limit - spent - columns * _HANDED
+    run = solvers.run(made.lp, solver=solver, gap=gap, time_limit=left)
+    if not run.has_solution and not run.infeasible:
+        bound = None if run.bound is None else run.bound * scale(made)
+        return _nothing_bought(problem, run.solver, bound, begin)
     found = result_of(made, run, gap, spent)
     if columns > _MOST_TO_DISPATCH or problem.on_demand_integer or not found.has_plan:
         return found
     return replace(_dispatched(reduced, found, gap), seconds=time.perf_counter() - begin)
 
 
+def _nothing_bought(problem: Problem, solver: str, bound: float | None, begin: float) -> Result:
+    """The plan that buys nothing, for a run of the direct model that ended without one."""
+    costs = buy_nothing(problem)
+    objective = math.fsum(costs.values())
+    proven = min(max(0.0, bound or 0.0), objective)
+    return outcome.Result(
+        status=FEASIBLE,
+        objective=objective,
+        bound=proven,
+        gap=relative_gap(objective, proven),
+        seconds=time.perf_counter() - begin,
+        solver=solver,
+        costs=costs,
+        warnings=(_WITHOUT_PLAN,),
+    )
+
+
 def _dispatched(reduced: Reduced, found: Result, gap: float) -> Result:
-    """The answer with the best dispatch of its plan, where the solver's is not: it is a sum of
-    scenarios there, of which those of small probability count for little; here each has its own.
+    """The answer with the best dispatch of its plan, where the solver's is not.
+
+    There scenarios of small probability count for little; here each is solved for itself.
     """
-    assert found.objective is not None and found.bound is not None
+    assert found.objective is not None
+    assert found.bound is not None
     dispatch = engine.best_dispatch(reduced, found.plan)
     costs = outcome.cost(reduced.problem, found.plan, dispatch)
     objective = math.fsum(costs.values())
