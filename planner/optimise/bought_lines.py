@@ -78,7 +78,8 @@ def _offered(worth: Worth, number: int) -> float:
     source = worth.first.sources[worth.first.source[number]]
     hours = (source.end - source.start) / worth.problem.hours
     amount = float(worth.first.amount[number])
-    return amount * hours * float(HOURS_PER_MONTH)
+    found: float = amount * hours * float(HOURS_PER_MONTH)
+    return found
 
 
 def _name(kind: str, unit: float) -> str:

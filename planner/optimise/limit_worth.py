@@ -23,7 +23,7 @@ class Limit:
 
     Where `exact`, with what is bought ahead left as it is; else `usd_per_month` is the rate of a
     relaxation, not a saving that one unit brings, and `words` say what the next purchase needs.
-    `at_most` is the price of a quota in the dispatch, USD a month: above the saving where what was
+    `at_most_usd_per_month` is the price of a quota in the dispatch: above the saving where what is
     bought ahead stands in for what the quota does not allow.
     """
 
@@ -33,7 +33,7 @@ class Limit:
     unit: str = "GPU"
     exact: bool = True
     words: str = ""
-    at_most: float = 0.0
+    at_most_usd_per_month: float | None = None
 
 
 def limits(worth: Worth) -> tuple[Limit, ...]:
@@ -80,7 +80,8 @@ def _limit(worth: Worth, row: Row, rate: float) -> Limit:
     if rate <= WORTH:
         return Limit(row.kind, row.name, 0.0, unit, not words, words or "more would save nothing")
     rated = f"a rate of {usd(rate, 2)} a month for each {unit}, were instances sold in parts"
-    return Limit(row.kind, row.name, rate, unit, False, f"{rated}; {words}" if words else rated)
+    words = f"{rated}; {words or 'no whole instance more would pay'}"
+    return Limit(row.kind, row.name, rate, unit, False, words)
 
 
 def _next(worth: Worth, row: Row) -> str:
@@ -113,6 +114,4 @@ def _next(worth: Worth, row: Row) -> str:
                     f"{most}{usd(more, 2)} a month"
                 ),
             )
-    if held and not best[1]:
-        return "no whole instance more would pay"
     return best[1]
