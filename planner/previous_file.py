@@ -15,6 +15,7 @@ from planner.problem_fields import AMOUNT, Faults, Fields, nearest, show
 from planner.strict_json import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Set
     from pathlib import Path
 
     from planner import problem as ask
@@ -117,7 +118,7 @@ class _Reader:
                 found.append((line, amount))
         return found
 
-    def _is_sold(self, name: str, line: tuple[str, ...], sold: set[tuple[str, ...]]) -> bool:
+    def _is_sold(self, name: str, line: tuple[str, ...], sold: Set[tuple[str, ...]]) -> bool:
         """Whether the problem sells the line; else a warning is kept."""
         if line in sold:
             return True

@@ -198,7 +198,8 @@ def _direct(
 
 def _nothing_bought(problem: Problem, solver: str, bound: float | None, begin: float) -> Result:
     """The plan that buys nothing, for a run of the direct model that ended without one."""
-    costs = buy_nothing(problem)
+    size = len(problem.classes) * problem.hours * len(problem.scenarios)
+    costs, dispatch = buy_nothing(problem, with_dispatch=size <= engine.DISPATCH_SIZE)
     objective = math.fsum(costs.values())
     proven = min(max(0.0, bound or 0.0), objective)
     return outcome.Result(
@@ -209,6 +210,7 @@ def _nothing_bought(problem: Problem, solver: str, bound: float | None, begin: f
         seconds=time.perf_counter() - begin,
         solver=solver,
         costs=costs,
+        dispatch=dispatch,
         warnings=(_WITHOUT_PLAN,),
     )
 

@@ -200,4 +200,4 @@ def _cell(key: str, value: object) -> str:
         return " ".join(f"{_header(name)} {_cell(name, one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_cell(key, one) for one in value)
-    return str(value)
+    return str(value).replace("_", " ") if key == "kind" else str(value)

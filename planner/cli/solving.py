@@ -64,7 +64,7 @@ def _stopped(result: Result, options: argparse.Namespace) -> str:
     ending = f"stopped at its time limit of {options.time_limit:g} seconds" if late else "ended"
     if result.gap is None:
         return f"the search {ending} before it found a plan: give it more time (--time-limit)"
-    if result.gap <= options.gap:
+    if result.gap <= options.gap or result.warnings:  # which tell why
         return ""
     advice = "give it more time (--time-limit)" if late else "ask for a larger gap (--gap)"
     return (

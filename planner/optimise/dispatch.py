@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,13 +15,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.model.reductions import Reduced
-    from planner.optimise.dispatch_oracle import DispatchOracle
+    from planner.optimise.template import Template
     from planner.outcome import Plan
 
     Array = npt.NDArray[np.float64]
 
 
-def dispatch_of(reduced: Reduced, oracle: DispatchOracle, plan: Plan) -> pd.DataFrame:
+class Dispatched(Protocol):
+    """What has dispatched the hours of a problem, column by column of its template."""
+
+    @property
+    def template(self) -> Template:
+        """The hour whose columns the dispatch fills."""
+
+    def series(self, column: int) -> Array:
+        """GPUs of a column, scenarios x hours."""
+
+
+def dispatch_of(reduced: Reduced, oracle: Dispatched, plan: Plan) -> pd.DataFrame:
     """Frame of one row per (scenario, hour, class, offer, kind) with use, as last solved."""
     rows = []
     remaining = [frames.capacities(reduced, pool, plan) for pool in reduced.pools]
@@ -32,7 +43,7 @@ def dispatch_of(reduced: Reduced, oracle: DispatchOracle, plan: Plan) -> pd.Data
 
 
 def _parts(
-    reduced: Reduced, oracle: DispatchOracle, index: int, remaining: list[list[Array]]
+    reduced: Reduced, oracle: Dispatched, index: int, remaining: list[list[Array]]
 ) -> list[frames.Part]:
     form = oracle.template
     found: list[frames.Part] = []

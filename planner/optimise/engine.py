@@ -242,7 +242,7 @@ def _found(reduced: Reduced, first: FirstStage, search: Search, start: Start) ->
     u = first.feed(first.vector(plan))
     if not isinstance(oracle, closed_form.ClosedForm):
         oracle.exact(u, math.inf)
-    costs = _costs(reduced, oracle.by_kind(u), oracle.merged, plan)
+    costs = costs_of(reduced, oracle.by_kind(u), oracle.merged, plan)
     objective = math.fsum(costs.values())
     return Found(
         plan, objective, search.lower * scale, costs, _name(search), oracle, first, reduced, search
@@ -256,7 +256,7 @@ def _quick(reduced: Reduced, first: FirstStage, search: Search, start: Start) ->
     u = first.feed(first.vector(plan))
     greedy = Greedy(reduced, first, None if cheap is None else cheap.duals)
     kinds = greedy.by_kind(u, None if cheap is None else cheap.choose(u))
-    costs = _costs(reduced, kinds, False, plan)
+    costs = costs_of(reduced, kinds, greedy.merged, plan)
     lower = max(search.lower, search.master.relaxed().value) * scale
     total, name = math.fsum(costs.values()), _name(search)
     return Found(plan, total, lower, costs, name, search.oracle, first, reduced, search)
@@ -273,7 +273,7 @@ def _name(search: Search) -> str:
     return f"{relaxed} (relaxations; {search.solver} not {reached})"
 
 
-def _costs(reduced: Reduced, by_kind: Array, merged: bool, plan: Plan) -> dict[str, float]:
+def costs_of(reduced: Reduced, by_kind: Array, merged: bool, plan: Plan) -> dict[str, float]:
     """The eight entries of the answer, in USD; `by_kind` is USD per hour weight.
 
     Where `merged`, its one row is the mean over scenarios already.

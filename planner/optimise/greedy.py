@@ -26,14 +26,27 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 _EGRESS = KINDS.index("egress")
+_ROUNDING = 1e-9  # instances; a sum of floats that is so little above a whole number is one
 _TIGHT = 1e-6  # USD; a reduced cost below it is none
 
 
 class Greedy:
-    """Costs of plans by the quick dispatch, under some vectors of row prices (duals)."""
+    """Costs of plans by the quick dispatch, under some vectors of row prices (duals).
 
-    def __init__(self, reduced: Reduced, first: FirstStage, duals: Array | None = None) -> None:
+    With `whole` each purchase on demand is rounded up to instances.
+    """
+
+    def __init__(
+        self,
+        reduced: Reduced,
+        first: FirstStage,
+        duals: Array | None = None,
+        *,
+        whole: bool = False,
+    ) -> None:
         self._reduced, self._first, self._form = reduced, first, template(reduced)
+        self.merged = not reduced.risk
+        self._used = np.zeros((len(self._form), len(reduced.cells)))
         cells = reduced.cells
         at = cells.scenario, cells.hour
         self._needs = np.stack([(g.demand if g.firm else _evenly(g))[at] for g in reduced.groups])
@@ -46,6 +59,7 @@ class Greedy:
             duals = np.zeros((1, form.rows.size))
         costs = form.reduced_costs(duals, np.arange(len(form))) / form.useful
         self._columns, self._turns = _ranks(form, costs, len(reduced.groups))
+        self._sizes = _sizes(reduced, form) if whole else {}
         pools = form.kind == RESERVED
         self._pools = [np.flatnonzero(pools & (form.group == g)) for g in range(form.rows.pool)]
         dearest = np.argsort(-form.cost / form.useful, kind="stable")
@@ -54,9 +68,20 @@ class Greedy:
             for g in range(form.rows.pool)
         ]
 
+    @property
+    def template(self) -> Template:
+        """The hour whose columns the dispatch fills."""
+        return self._form
+
+    def series(self, column: int) -> Array:
+        """GPUs of a column as last dispatched, scenarios x hours."""
+        gpus: Array = self._used[column][self._reduced.cells.of]
+        return gpus
+
     def by_kind(self, u: Array, chosen: Places | None = None) -> Array:
         """USD per (scenario, kind of KINDS), per hour weight, not weighted by probability.
 
+        Where `merged`, one row: the mean over scenarios, whose equal hours are one cell.
         `chosen` is the number of the prices that hold in each cell; None: the first everywhere.
         """
         size = len(self._reduced.cells)
@@ -66,6 +91,9 @@ class Greedy:
         for turn in range(self._turns.shape[1]):
             self._serve(self._turns[chosen, turn], chosen, used, left)
         self._give_back(used, left)
+        for column, size in self._sizes.items():
+            used[column] = np.ceil(used[column] / size - _ROUNDING) * size
+        self._used = used
         return self._money(used)
 
     def _serve(self, group: Places, chosen: Places, used: Array, left: Array) -> None:
@@ -134,10 +162,12 @@ class Greedy:
 
     def _money(self, used: Array) -> Array:
         form, cells = self._form, self._reduced.cells
-        size = len(self._reduced.problem.scenarios)
+        size = 1 if self.merged else len(self._reduced.problem.scenarios)
+        scenario = np.zeros_like(cells.scenario) if self.merged else cells.scenario
+        weights = cells.mean_hours if self.merged else cells.hours
         found = np.zeros((size, len(KINDS)))
         for column, gpus in enumerate(used):
-            hours = np.bincount(cells.scenario, cells.hours * gpus, size)
+            hours = np.bincount(scenario, weights * gpus, size)
             if form.kind[column] != RESERVED:
                 found[:, form.kind[column]] += hours * (form.cost[column] - form.egress[column])
             found[:, _EGRESS] += hours * form.egress[column]
@@ -162,6 +192,15 @@ class Greedy:
         left[rows.share : rows.limit] = form.shares[:, None] * self._needs[form.sharing]
         left[rows.limit :] = self._room
         return left
+
+
+def _sizes(reduced: Reduced, form: Template) -> dict[int, int]:
+    """GPUs of an instance for each column of what is bought on demand."""
+    gpus = {offer.id: offer.gpus for offer in reduced.problem.offers}
+    return {
+        column: gpus[reduced.groups[form.group[column]].menu.options[form.option[column]].offer]
+        for column in np.flatnonzero(form.kind == KINDS.index("on_demand")).tolist()
+    }
 
 
 def _ranks(form: Template, costs: Array, groups: int) -> tuple[Places, Places]:
