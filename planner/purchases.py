@@ -98,7 +98,7 @@ def _binding(one: Purchase, solved: Solved) -> str:
     kind = "plan" if one.kind == "savings_plan" else "reservation"
     name = one.key[1] if kind == "reservation" else ""
     # A limit that is used up, and of which more would save nothing, holds nothing back.
-    dear = {f"{limit.kind} {limit.name}" for limit in why.limits if limit.usd_per_month > _SMALLEST}
+    dear = {f"{limit.kind} {limit.name}" for limit in why.limits if limit.most > _SMALLEST}
     for line in why.lines:
         same = (line.kind, line.offer, line.id) == (kind, name, one.key[2])
         if same and (line.binding == "upfront_budget" or line.binding in dear):

@@ -265,7 +265,7 @@ def _limits(plan: Solved) -> tuple[PlanLimit, ...]:
     found = []
     for limit in () if why is None else why.limits:
         if limit.kind == "upfront_budget":
-            worth = to_cents(limit.usd_per_month * _BUDGET_STEP)
+            worth = to_cents(limit.most * _BUDGET_STEP)
             found.append(PlanLimit(limit.kind, "", "", f"${_BUDGET_STEP:,.0f}", worth))
             continue
         found += _of_quota(limit, plan)
@@ -297,7 +297,7 @@ def _of_quota(limit: Limit, plan: Solved) -> list[PlanLimit]:
             cloud=cloud,
             region=region,
             unit=f"{name}{use}",
-            saves_per_month=None if short else to_cents(limit.usd_per_month * size),
+            saves_per_month=None if short else to_cents((limit.usd_per_month or 0.0) * size),
         )
         for name, size in sorted(sizes.items())
     ]

@@ -78,8 +78,7 @@ class Solved:
         return frozenset(
             " ".join(one.name.split(" ")[:2])
             for one in limits
-            if one.kind == "quota"
-            and max(one.usd_per_month, one.at_most_usd_per_month or 0.0) > _SMALLEST
+            if one.kind == "quota" and one.most > _SMALLEST
         )
 
 

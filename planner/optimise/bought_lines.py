@@ -69,7 +69,7 @@ def _line(worth: Worth, number: int, here: Priced) -> Line:
         expected_share=min(max(used / there, 0.0), 1.0) if there else None,
         binding=_binding(worth, number),
         one_fewer_usd_per_month=saves - costs,
-        instead=_instead(_name(one.kind, unit), here, without, saves - costs),
+        instead=_instead(here, without, saves - costs),
     )
 
 
@@ -82,13 +82,7 @@ def _offered(worth: Worth, number: int) -> float:
     return found
 
 
-def _name(kind: str, unit: float) -> str:
-    if kind == "plan":
-        return f"without its last ${unit:.2f} an hour"
-    return f"without the last {'block' if kind == 'block' else 'instance'}"
-
-
-def _instead(name: str, here: Priced, without: Priced, more: float) -> str:
+def _instead(here: Priced, without: Priced, more: float) -> str:
     """What would be bought instead, the most GPU-hours first, and where that costs less."""
     added = [
         (hours - here.hours.get(way, 0.0), way)
@@ -100,7 +94,7 @@ def _instead(name: str, here: Priced, without: Priced, more: float) -> str:
     if len(added) > _NAMED:
         rest = sum(hours for hours, _ in added[_NAMED:])
         told.append(f"{rest:,.1f} in {len(added) - _NAMED} other ways")
-    words = f"{name}: {', '.join(told) or 'nothing else would be bought'}"
+    words = ", ".join(told) or "nothing else would be bought"
     if more < -_CENT:
         words += f"; ${-more:,.2f} a month less, within the gap"
     return words

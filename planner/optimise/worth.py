@@ -117,10 +117,10 @@ class Worth:
             self._known[key] = self._recourse(evaluation.cost)
         return self.recourse - self._known[key]
 
-    def saved_by(self, number: int) -> tuple[float, bool]:
-        """What one more unit of a column saves a month: the figure, or (False) at most."""
-        found = self.saved(self.first.feed(self.z + self.unit(number)))
-        return (float(self.saves[number]), False) if found is None else (found, True)
+    def saved_by(self, number: int, units: float = 1.0) -> tuple[float, bool]:
+        """What more units of a column save a month: the figure, or (False) at most."""
+        found = self.saved(self.first.feed(self.z + units * self.unit(number)))
+        return (float(self.saves[number]) * units, False) if found is None else (found, True)
 
     def saved_by_gpus(self, source: Source, gpus: float) -> tuple[float, bool]:
         """What more GPUs of a pool in some hours save a month: the figure, or (False) at most."""

@@ -226,8 +226,8 @@ def test_why_tells_what_more_upfront_budget_saves_a_month():
     asked = problem([firm("w", ["a"])], [dataclasses.replace(sold, reservations=(way,))],
                     {"w": [5] * 4}, upfront_budget=200.0, hour_weight=8760 / 4)  # fmt: skip
     why = solve(asked, with_why=True).why
-    assert [(one.kind, one.usd_per_month) for one in why.limits] == [
-        ("upfront_budget", close(14.6))
+    assert [(one.kind, one.usd_per_month, one.rate_usd_per_month) for one in why.limits] == [
+        ("upfront_budget", None, close(14.6))
     ]
 
 

@@ -27,7 +27,7 @@ def test_the_expected_share_weighs_scenarios_by_their_probabilities():
     # 0.9 x 4.00 less 2.00 an hour.
     assert line.one_fewer_usd_per_month == close(1.6 * MONTH)
     # Spot is not sold: nothing is said of it.
-    assert line.instead == "without the last instance: 657.0 GPU-hours a month on demand on a at $4"
+    assert line.instead == "657.0 GPU-hours a month on demand on a at $4"
 
 
 def test_a_block_beside_a_reservation_has_a_share_of_its_own():
@@ -67,7 +67,7 @@ def test_break_even_is_against_what_would_be_bought_instead():
     assert line.break_even_share == close(2.30 / (70 / 24))
     assert line.one_fewer_usd_per_month == close((70 - 24 * 2.30) / 24 * MONTH)
     assert line.instead == (
-        "without the last instance: 425.8 GPU-hours a month as spot on sp at $2, "
+        "425.8 GPU-hours a month as spot on sp at $2, "
         "304.2 GPU-hours a month on demand on od at $4.2"
     )
 
@@ -107,9 +107,7 @@ def test_a_savings_plan_has_shares_of_its_last_dollar():
     assert line.break_even_share == pytest.approx(0.7, rel=1e-5)
     assert line.expected_share == pytest.approx(1.0, abs=1e-5)
     assert line.binding == "break-even"  # never whole instances: it is sold by the dollar
-    assert line.instead == (
-        "without its last $1.00 an hour: 260.7 GPU-hours a month on demand on a at $4"
-    )
+    assert line.instead == ("260.7 GPU-hours a month on demand on a at $4")
 
 
 def two_scarce():
@@ -136,7 +134,7 @@ def test_a_plan_that_a_quota_keeps_small_names_that_quota_and_the_shortage_witho
     (line,) = why(two_scarce()).lines
     assert line.binding == "quota aws z"
     # A dollar less is half a GPU that nobody else sells.
-    assert line.instead == "without its last $1.00 an hour: 365.0 GPU-hours a month not served, " \
+    assert line.instead == "365.0 GPU-hours a month not served, " \
         "at $40 each"  # fmt: skip
     # 20 of shortage less 1 saved, for each dollar.
     assert line.one_fewer_usd_per_month == pytest.approx(19 * MONTH, rel=1e-5)
@@ -147,7 +145,7 @@ def test_an_alternative_under_a_quota_of_nothing_is_not_named():
     sold = [offer("a", 4.7, 1.3), offer("b", 3.5, region="c")]
     asked = problem([firm("c", ["a", "b"])], sold, {"c": [2] * 4}, quotas=(Quota("aws", "c", 0.0),))
     (line,) = why(asked).lines
-    assert line.instead == "without the last instance: 730.0 GPU-hours a month on demand on a at " \
+    assert line.instead == "730.0 GPU-hours a month on demand on a at " \
         "$4.7"  # fmt: skip
 
 
