@@ -37,6 +37,7 @@ _WITHOUT_PLAN = (
 )
 _SAME = 1e-12  # relative; a bound so near is the objective itself
 _SOLVER_TOLERANCE = 2e-6  # USD per hour weight; HiGHS leaves out branches that gain less than 1e-6
+_LEAST_ROUNDING = 1e-9  # USD per hour weight; a cost so small is none
 _CONTRADICTION = 1e-6  # relative; a lower bound that far above a plan's cost is a fault of ours
 _NEAR = 1e-6  # relative, of the cost of a plan whose explanation is wanted
 _ROUNDING = 1e-9  # relative; sums of floats differ by so much in another order
@@ -274,8 +275,7 @@ def _decomposed(problem: Problem, found: engine.Found, gap: float, with_dispatch
     rounding = _SOLVER_TOLERANCE * problem.hour_weight
     if bound > objective * (1 + _CONTRADICTION) + rounding:
         raise SolveError(f"the bounds contradict each other: {bound} above {objective}")
-    if objective - bound <= max(_SAME * objective, rounding):
-        bound = objective
+    bound = _met(objective, bound, gap, problem.hour_weight)
     distance = relative_gap(objective, bound)
     return outcome.Result(
         status=OPTIMAL if distance <= gap + _ROUNDING else FEASIBLE,
@@ -308,8 +308,7 @@ def result_of(made: Columns, run: solvers.Run, gap: float, spent: float) -> Resu
     dispatch = dispatch_of(made, plan)
     costs = outcome.cost(problem, plan, dispatch)
     objective = math.fsum(costs.values())
-    if objective - bound <= max(_SAME * objective, _SOLVER_TOLERANCE * scale(made)):
-        bound = objective
+    bound = _met(objective, bound, gap, scale(made))
     distance = relative_gap(objective, bound)
     return outcome.Result(
         status=OPTIMAL if distance <= gap + _ROUNDING else FEASIBLE,
@@ -322,6 +321,16 @@ def result_of(made: Columns, run: solvers.Run, gap: float, spent: float) -> Resu
         costs=costs,
         dispatch=dispatch,
     )
+
+
+def _met(objective: float, bound: float, gap: float, weight: float) -> float:
+    """The objective where a bound lies no further below it than solvers round, else the bound.
+
+    Of a cost that is small beside the hour weight no more than the gap is taken for rounding.
+    """
+    most = min(_SOLVER_TOLERANCE * weight, max(gap, _ROUNDING) * objective)
+    near = max(_SAME * objective, _LEAST_ROUNDING * weight, most)
+    return objective if objective - bound <= near else bound
 
 
 def relative_gap(objective: float, bound: float) -> float:

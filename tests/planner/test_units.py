@@ -120,6 +120,21 @@ def test_every_kind_of_purchase_scales_with_the_unit_of_money(factor):
         assert second.costs[kind] == pytest.approx(usd * factor, rel=1e-6, abs=1e-9 * factor)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_cost_that_is_little_beside_what_is_owned_is_not_called_optimal_beyond_its_gap(method):
+    # 1,000 GPUs are owned; 0.25 GPUs of the second hour cost 3 each on demand: 0.75.
+    asked = problem(
+        [firm("c", ["a"])],
+        [offer("a", 3.0, 1.1, gpus=2, existing=(Existing(1000.0, 2),))],
+        {"c": [900.0, 1000.25]},
+    )
+    result = solve(asked, gap=1e-9, method=method)
+    assert result.bound <= result.objective
+    assert result.objective == near(0.75)
+    assert result.status == "optimal"
+    assert result.gap <= 2e-9
+
+
 def everything():
     """A class that waits and one that does not, a quota, a plan, a block, owned GPUs, a budget."""
     a = offer(
