@@ -42,10 +42,18 @@ _HEADERS = {
     "one_fewer_usd_per_month": "one fewer costs",
     "saves_usd_per_month": "saves",
     "costs_usd_per_month": "costs",
+    "at_most_usd_per_month": "at most",
+    "rate_usd_per_month": "rate",
 }
 # Sentences, which stand below their row; every other field is a column.
-_SENTENCES = ("reason", "instead", "binding", "limit", "note", "words")
-_SENTENCE_NAMES = {"instead": "with one fewer", "binding": "held back by", "limit": "in conflict"}
+_SENTENCES = ("reason", "instead", "binding", "limit", "scenarios", "note", "words")
+_SENTENCE_NAMES = {
+    "instead": "with one fewer",
+    "binding": "held back by",
+    "limit": "in conflict",
+    "scenarios": "where",
+}
+_NAMES = ("kind", "binding")  # values that are names in the JSON, and words here
 
 
 def solved_text(document: dict[str, Any]) -> str:
@@ -85,9 +93,7 @@ def _audited(audited: dict[str, Any]) -> str:
     apart = abs(audited["difference"])
     is_rounding = apart <= _ROUNDING * abs(audited["usd"])
     difference = "no difference" if is_rounding else f"a difference of {usd(apart)} USD"
-    return (
-        f"priced again from the file by code of its own: {usd(audited['usd'])} USD, {difference}"
-    )
+    return f"priced again from the file by code of its own: {usd(audited['usd'])} USD, {difference}"
 
 
 def _previous(previous: dict[str, Any]) -> str:
@@ -199,5 +205,5 @@ def _cell(key: str, value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{_header(name)} {_cell(name, one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_cell(key, one) for one in value)
-    return str(value).replace("_", " ") if key == "kind" else str(value)
+        return "; ".join(_cell(key, one) for one in value)
+    return str(value).replace("_", " ") if key in _NAMES else str(value)

@@ -121,6 +121,21 @@ def test_the_explanation_is_in_tables_and_words(night):
     assert max(len(line) for line in answer.out.splitlines()) <= 100
 
 
+def test_demand_that_is_not_served_is_told_with_its_scenarios_and_the_limit(tmp_path):
+    short = json.loads(json.dumps(NIGHT))
+    short["quotas"] = [{"provider": "aws", "region": "us", "gpus": 2}]
+    short["offers"][0]["reservations"] = []
+    path = tmp_path / "short.json"
+    path.write_text(json.dumps(short))
+    answer = call("solve", path, "--why")
+    # 12 hours of 7 and 12 of 8 GPUs are beyond the quota of 2.
+    assert "Demand that is not served" in answer.out
+    assert "\n    in conflict: quotas used up: aws us (2 GPUs)\n" in answer.out
+    (row,) = [line for line in answer.out.splitlines() if line.startswith("w  ")]
+    assert row.split()[1:6] == ["24", "0", "23", "8", "180"]
+    assert not any(mark in answer.out for mark in "{}[]")
+
+
 def test_a_search_that_its_limit_ended_says_so_in_a_sentence(tmp_path):
     from tools.bench import make_problem
 
