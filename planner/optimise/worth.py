@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 WORTH = 1e-6  # USD a month; less is a solver's rounding
-_SMALL = 200_000  # second-stage columns up to which every figure is priced again
+_SMALL = 60_000  # second-stage columns up to which every figure is priced again
 _WEIGHED = 8  # changes priced again of a larger problem, beside those of its lines
 _FREE = "\0free"  # id of a block that no file can name
 _LITTLE = 1e-3  # USD an hour more of a savings plan; where a limit has less room, it binds
