@@ -39,10 +39,11 @@ types: install ## check types, strictly
 layers: install ## check which package may import which
 	$(BIN)/lint-imports
 
-bench: install ## measure time and memory of loading and planning
+bench: install ## measure time and memory of loading, planning and the optimiser (half an hour)
 	$(BIN)/python tools/bench.py
 	$(BIN)/python tools/bench_plan.py
 	$(BIN)/python tools/bench_year.py
+	$(BIN)/python tools/bench_optimise.py
 
 fleet: install ## make the bundled fleet's files again
 	$(BIN)/python -m data.sample.generate
