@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from data.money import HOURS_PER_MONTH
 from planner.model.options import Use, quota_name
 from planner.optimise.first_stage import UPFRONT_BUDGET
-from planner.optimise.worth import WORTH
 
 if TYPE_CHECKING:
     from planner.optimise.worth import Priced, Way, Worth
@@ -59,7 +58,7 @@ def _line(worth: Worth, number: int, here: Priced) -> Line:
         used = here.spent.get(one.id, 0.0) - without.spent.get(one.id, 0.0)
     else:
         used = without.useful - here.useful
-    at_work = used > _HOURS * unit and saves > WORTH
+    at_work = used > _HOURS * unit and saves > worth.least
     return Line(
         kind=one.kind,
         offer=one.offer,
@@ -131,7 +130,7 @@ def _full_quota(worth: Worth, number: int) -> str | None:
     if worth.quota_duals is None:
         return None
     units = {quota_name(one): one.unit for one in worth.problem.quotas}
-    best: tuple[float, str | None] = (WORTH, None)
+    best: tuple[float, str | None] = (worth.least, None)
     for name in sorted(worth.found.reduced.quotas):
         more, _ = worth.with_plan(number, name)
         if more > best[0]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.model.options import quota_name
 from planner.optimise.first_stage import UPFRONT_BUDGET
-from planner.optimise.worth import WORTH, usd
+from planner.optimise.worth import usd
 
 if TYPE_CHECKING:
     from planner.optimise.first_stage import Limit as Row
@@ -64,12 +64,12 @@ def _quota(worth: Worth, quota: Quota) -> Limit:
         return Limit("quota", label, 0.0, one, True, "no demand can reach it")
     saved, exact = worth.saved_by_quota(name)
     most = "" if exact else "at most "
-    words = f"one more {one} would save {most}{usd(saved, 2) if saved > WORTH else 'nothing'}"
-    if saved > WORTH:
+    words = f"one more {one} would save {most}{usd(saved, 2) if saved > worth.least else 'nothing'}"
+    if saved > worth.least:
         words += " a month"
     words += _followed(worth, name, saved)
-    saved = saved if saved > WORTH else 0.0
-    return Limit("quota", label, saved, one, exact, words, max(worth.quota_price(name), 0.0))
+    saved = saved if saved > worth.least else 0.0
+    return Limit("quota", label, saved, one, exact, words, worth.quota_price(name))
 
 
 def _followed(worth: Worth, name: tuple[str, ...], saved: float) -> str:
@@ -77,7 +77,7 @@ def _followed(worth: Worth, name: tuple[str, ...], saved: float) -> str:
     for number, bought in enumerate(worth.first.bought):
         if bought.kind == "plan":
             more, rate = worth.with_plan(number, name)
-            if more > saved + WORTH:
+            if more > saved + worth.least:
                 return (
                     f"; with ${rate:,.4g} an hour more of the {bought.id} savings plan "
                     f"{usd(more, 2)} a month"
@@ -87,7 +87,7 @@ def _followed(worth: Worth, name: tuple[str, ...], saved: float) -> str:
 
 def _limit(worth: Worth, row: Row, rate: float) -> Limit:
     unit = "USD" if row.kind == UPFRONT_BUDGET else "GPU"
-    if rate <= WORTH:
+    if rate <= worth.least:
         return Limit(row.kind, row.name, 0.0, unit, True, "more would save nothing")
     found = _next(worth, row)
     rated = f"a rate of {usd(rate, 2)} a month for each {unit}, were instances sold in parts"
@@ -135,6 +135,6 @@ def _next(worth: Worth, row: Row) -> _Next | None:
         if one.kind == "plan":
             name = f"${steps[number]:,.4g} an hour more of the {one.id} savings plan"
         need = float(row.weights[number] * steps[number]) - left
-        if more > (WORTH if best is None else best.usd):
+        if more > (worth.least if best is None else best.usd):
             best = _Next(name, need, more, exact)
     return best

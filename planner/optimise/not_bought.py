@@ -12,7 +12,7 @@ from planner.model.options import Use
 from planner.model.reductions import demand_of
 from planner.model.shares import share_of
 from planner.optimise.first_stage import UPFRONT_BUDGET, Source
-from planner.optimise.worth import WORTH, usd
+from planner.optimise.worth import usd
 from planner.problem import ClassKind, QuotaUse, active, paid_hours
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def unused(problem: Problem, dispatch: pd.DataFrame) -> tuple[Unused, ...]:
 def _reason(worth: Worth, number: int, month: tuple[float, float], exact: bool) -> str:
     saves, costs = month
     one = worth.first.bought[number]
-    if saves <= WORTH:
+    if saves <= worth.least:
         return _plan_reason(worth.problem, one.id) if one.kind == "plan" else _NO_HOUR
     most = "" if exact else "at most "
     if saves <= costs:
@@ -135,7 +135,7 @@ def _left_out(worth: Worth, offer: Offer, way: Reservation) -> Rejected:
     spent = sum(float(r.weights @ worth.z) for r in worth.first.limits if r.kind == UPFRONT_BUDGET)
     if problem.upfront_budget is not None and spent + needs > problem.upfront_budget:
         reason = "the upfront budget does not allow it"
-    if exact and WORTH < saves <= costs and reason is not _TWIN:
+    if exact and worth.least < saves <= costs and reason is not _TWIN:
         reason = _compared(saves, costs, "")
     return Rejected("reservation", offer.id, way.id, reason, saves, costs, exact)
 

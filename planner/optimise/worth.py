@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-WORTH = 1e-6  # USD a month; less is a solver's rounding
+_WORTH = 1e-6  # USD a month; less is a solver's rounding
+_SHARE = 1e-9  # of the plan's cost, the same where prices are very small
 _SMALL = 60_000  # second-stage columns up to which every figure is priced again
 _WEIGHED = 8  # changes priced again of a larger problem, beside those of its lines
 _FREE = "\0free"  # id of a block that no file can name
@@ -97,6 +98,7 @@ class Worth:
         self.costs: Array = found.first.cost * self.per_month
         self.recourse = self._recourse(evaluation.cost)
         self._known[self.u.tobytes()] = self.recourse
+        self.least = min(_WORTH, _SHARE * (self.recourse + float(self.costs @ self.z)))
 
     def unit(self, number: int) -> Array:
         """One unit of a column."""
@@ -173,7 +175,7 @@ class Worth:
     def saved_by_quota(self, name: tuple[str, ...]) -> tuple[float, bool]:
         """What one more unit of a quota saves a month, or (False) at most."""
         at_most = self.quota_price(name)
-        if at_most <= WORTH:
+        if at_most <= self.least:
             return 0.0, True
         found = self.with_quota(name, self.u)
         return (at_most, False) if found is None else (max(found, 0.0), True)
@@ -181,7 +183,8 @@ class Worth:
     def quota_price(self, name: tuple[str, ...]) -> float:
         """The price of a quota in the dispatch: at most what one more unit saves a month."""
         assert self.quota_duals is not None
-        return float(self.quota_duals[sorted(self.found.reduced.quotas).index(name)])
+        price = float(self.quota_duals[sorted(self.found.reduced.quotas).index(name)])
+        return max(price, 0.0) + 0.0  # no -0.0
 
     def with_quota(self, name: tuple[str, ...], u: Array) -> float | None:
         """What one more unit of a quota saves with sources u; None where that is not priced."""

@@ -258,3 +258,13 @@ def test_quotas_of_spot_and_of_demand_are_told_apart():
     short = 0.9 * 1 + 0.1 * 2
     assert limit(asked, "aws us spot").usd_per_month == close((0.9 * 2 + 49 * short) / 2 * MONTH)
     assert limit(asked, "aws us on_demand").usd_per_month == close(47 * short / 2 * MONTH)
+
+
+def test_what_is_little_money_is_weighed_all_the_same():
+    # 5 of 8 GPUs have a use, at 4e-11 in place of 3e-11: far less than a cent a month.
+    one = firm("c", ["a"], shortage_penalty=1e-9)
+    asked = problem([one], [offer("a", 4e-11, 3e-11, gpus=8)], {"c": [5] * 4})
+    (found,) = why(asked).rejected
+    assert found.saves_usd_per_month == pytest.approx(20e-11 * MONTH, rel=1e-6)
+    assert found.costs_usd_per_month == pytest.approx(24e-11 * MONTH, rel=1e-6)
+    assert found.reason == "the first saves $1.46e-07 a month and costs $1.75e-07"
