@@ -109,6 +109,24 @@ def mostly_unknown(summary: Summary, entry: IdleFigures) -> bool:
     return unknown_hours(summary, entry.currency) > entry.billed_gpu_hours * MOSTLY
 
 
+def known_idle(summary: Summary, entry: IdleFigures) -> str:
+    """What did nothing beside what nobody knows, in one sentence; empty where it cost nothing.
+
+    A commitment that nothing used costs money and has no GPU-hours.
+    """
+    if not entry.gpu_hours and not entry.cost:
+        return ""
+    year = numbers.amount(entry.cost_per_year, entry.currency)
+    cost = numbers.cents(entry.cost, entry.currency)
+    spent = f"{cost} in {numbers.counted(summary.hours_observed, 'hour')}, {year} a year"
+    if entry.gpu_hours:
+        return f"Of the rest, {numbers.gpu_hours(entry.gpu_hours)} did nothing: {spent}."
+    month = numbers.amount(entry.committed_per_month, entry.currency)
+    return (
+        f"Known to be idle are commitments that nothing used: {spent} ({month} a month committed)."
+    )
+
+
 def foreign(summary: Summary) -> list[Foreign]:
     """What is billed in currencies without a rate, by currency."""
     rated = {summary.bill.currency, *(text.split(" ")[0] for text in summary.rates)}

@@ -183,6 +183,7 @@ def _idle_entry(summary: Summary, entry: IdleFigures) -> dict[str, Any]:
         "figures": entry,
         "unknown_hours": answer.unknown_hours(summary, entry.currency),
         "mostly_unknown": answer.mostly_unknown(summary, entry),
+        "known_idle": answer.known_idle(summary, entry),
     }
 
 

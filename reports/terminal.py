@@ -193,10 +193,9 @@ def _unknown_lines(summary: Summary, entry: IdleFigures) -> list[str]:
             f"{remedy}.",
         )
     ]
-    if entry.gpu_hours:
-        year = numbers.amount(entry.cost_per_year, entry.currency)
-        hours = numbers.gpu_hours(entry.gpu_hours)
-        lines.append(_paragraph("", f"Of the rest, {hours} did nothing: {year} a year."))
+    known = answer.known_idle(summary, entry)
+    if known:
+        lines.append(_paragraph("", known))
     return lines
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from data.plan import RejectedPrice, SolveFigures, StateRow
 from reports.recommendations import escape, report_markdown
+from reports.terminal import demo_summary
 from tests.reports.night import BUY, FILL, RELEASE, money, plan, recommendation, summary, tables
 
 
@@ -83,6 +85,27 @@ def test_where_most_is_unknown_what_is_idle_is_the_least():
     assert "load utilization that covers them.**" in text
     assert "Of the rest, 10 GPU-hours did nothing: $20.00 in 100 hours, $1,752 a year." in text
     assert "so these parts are the least that is idle" in text
+
+
+def test_commitments_that_nothing_used_are_idle_dollars_without_gpu_hours():
+    """20 dollars in 100 hours: 20 x 8,760 / 100 = 1,752 a year, 20 x 7.3 = 146 a month."""
+    night = unknown_night("0", "20")
+    entry = dataclasses.replace(night["idle"][0], stoppable_per_month=money("0"),
+                                committed_per_month=money("146"),
+                                partly_busy_per_month=money("0"))  # fmt: skip
+    said = (
+        "Known to be idle are commitments that nothing used: $20.00 in 100 hours, $1,752 a year "
+        "($146 a month committed)."
+    )
+    made = plan(**{**night, "idle": (entry,)})
+    text = report_markdown(made, tables())
+    assert f"{said} How much more is idle cannot be told.\n\nGPU capacity costs" in text
+    assert "Nothing is known to be idle" not in text
+    assert "| committed | $146 |" in text
+    assert said in " ".join(demo_summary(made, Path("out")).split())
+
+    known = report_markdown(plan(idle=(entry,)), tables())
+    assert "0 (0.0%) did nothing. Commitments that nothing used cost $20.00 in 100 hours" in known
 
 
 def test_idle_dollars_of_which_no_bill_tells_have_a_row_of_their_own():
