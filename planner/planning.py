@@ -114,7 +114,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         f"{row['cloud']}|{row['region']}|{row['resource']}": str(row["id"])
         for row in records(advised)
     }
-    limit_rows = limits(bill, len(given.covered))
+    limit_rows = limits(bill, len(given.covered), waterfall.plan.peaks)
     bought = purchases(waterfall.plan, supply, waterfall.instead)
     notes = (*given.notes, *missing, *last_note, *_managed_note(given.fleet), *supply.notes)
     plan = Plan(

@@ -28,6 +28,7 @@ from planner.ladder_steps import unlimited
 from planner.optimise.audit import audit
 from planner.optimise.shortages import shortages
 from planner.outcome import Plan, commitments, empty_dispatch, recourse
+from planner.peaks import peaks
 from planner.supply import offer_id
 
 if TYPE_CHECKING:
@@ -53,10 +54,11 @@ class Solved:
 
     Of the dispatch, which is large, only its sums are kept: `used` are GPU-hours a month by
     class, offer and kind (paid or held), `reserved` the GPUs at work on reserved capacity by offer
-    and hour; `short_gpu_hours` a month are served by no priced offer; `whole_machines` is what a
-    month would cost more if each hour's GPUs were bought as whole machines; `audited` is the
-    result's objective priced again, USD a year; `short` is who is short of what, and why;
-    `by_scenario` is the cost in each way in which demand may come. Sums over them are means.
+    and hour, `peaks` the most and fewest GPUs of a class on an offer in any hour of any scenario;
+    `short_gpu_hours` a month are served by no priced offer; `whole_machines` is what a month would
+    cost more if each hour's GPUs were bought as whole machines; `audited` is the result's objective
+    priced again, USD a year; `short` is who is short of what, and why; `by_scenario` is the cost in
+    each way in which demand may come. Sums over them are means.
     """
 
     stage: Stage
@@ -65,6 +67,7 @@ class Solved:
     usd_per_month: float
     used: pd.DataFrame
     reserved: pd.DataFrame
+    peaks: pd.DataFrame
     short_gpu_hours: float
     whole_machines: float
     audited: float
@@ -295,6 +298,7 @@ def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved
         usd_per_month=cost,
         used=used[used["kind"] != "shortage"].reset_index(drop=True),
         reserved=reserved,
+        peaks=peaks(problem, result.dispatch),
         short_gpu_hours=short,
         whole_machines=_whole_machines(result.dispatch, problem) * month,
         audited=audit(problem, result.plan, result.dispatch).usd,
