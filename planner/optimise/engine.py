@@ -19,7 +19,7 @@ from planner.optimise.first_stage import FirstStage, first_stage
 from planner.optimise.greedy import Greedy
 from planner.optimise.guess import guess
 from planner.optimise.master import Master
-from planner.optimise.previous import stay_near, still_sold
+from planner.optimise.previous import gpus_per_unit, stay_near, still_sold
 from planner.optimise.recourse import KINDS, Evaluation, Oracle, risk_for, risk_of
 from planner.optimise.search import Search
 from planner.optimise.template import template
@@ -102,7 +102,8 @@ def decompose(problem: Problem, limits: Limits) -> Found | None:
             _prove(search, limits)
         if limits.previous is not None:
             target = first.vector(limits.previous)
-            extra = stay_near(search, target, limits.tolerance, limits.until)
+            weights = gpus_per_unit(first, problem.offers)
+            extra = stay_near(search, target, weights, limits.tolerance, limits.until)
     elif isinstance(oracle, closed_form.ClosedForm):
         _price_late(search, start)
     return replace(_found(reduced, first, search, start), extra_share=extra)

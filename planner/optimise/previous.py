@@ -8,6 +8,7 @@ off. Last night's own plan is tried first.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,12 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from planner.model.reductions import Reduced
     from planner.optimise.first_stage import FirstStage
     from planner.optimise.search import Search
     from planner.outcome import Plan
+    from planner.problem import Offer
 
     Array = npt.NDArray[np.float64]
 
@@ -45,17 +49,19 @@ def still_sold(reduced: Reduced, plan: Plan) -> Reduced:
     return replace(reduced, pools=tuple(pools))
 
 
-def stay_near(search: Search, target: Array, tolerance: float, until: float) -> float:
+def stay_near(
+    search: Search, target: Array, weights: Array, tolerance: float, until: float
+) -> float:
     """Replace the search's best plan by the nearest to `target` within tolerance of it.
 
-    Gives what that costs more than the best, as a share of the best.
+    `weights` are those of `gpus_per_unit`. Gives what that costs more than the best, as a share of
+    the best.
     """
     if search.best is None:
         return 0.0
     cheapest = search.upper
     first, limit = search.first, search.upper * (1 + tolerance)
     target = np.clip(target, 0.0, first.upper)
-    weights = _weights(first)
     best, value = search.best, search.upper
     distance = float(weights @ np.abs(best - target))
     tried = target
@@ -80,7 +86,14 @@ def stay_near(search: Search, target: Array, tolerance: float, until: float) -> 
     return value / cheapest - 1.0 if cheapest > 0 else 0.0
 
 
-def _weights(first: FirstStage) -> Array:
+def gpus_per_unit(first: FirstStage, offers: Sequence[Offer]) -> Array:
     """GPUs per unit of each column; a savings plan's USD count by the GPUs they could pay for."""
-    plan = np.array([one.kind == "plan" for one in first.bought])
-    return np.where(plan, 0.5, first.amount)
+    rates: dict[str, float] = {}
+    for offer in offers:
+        if offer.sp_rate is not None:
+            rates[offer.provider] = min(offer.sp_rate, rates.get(offer.provider, math.inf))
+    pays = [
+        1 / rates.get(one.id, 1.0) if one.kind == "plan" else gpus
+        for one, gpus in zip(first.bought, first.amount.tolist(), strict=True)
+    ]
+    return np.array(pays, dtype=float)
