@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def short_name(resource: str, node: object = None) -> str:
     """The host name where telemetry gives one, else the last segment of the resource id.
@@ -35,3 +41,18 @@ def place(offer: str) -> str:
     """
     parts = offer.split("/", 2)
     return f"{parts[2]} in {parts[1]}" if len(parts) == 3 else offer
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """The remedy for a word that is not known: the nearest known one, and all of them.
+
+    >>> nearest("trainnig", ["serving", "training"])
+    'did you mean training? known: serving, training'
+    """
+    by_fold = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), list(by_fold), n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {by_fold[close[0]]}? known: {', '.join(known)}"
+    close = difflib.get_close_matches(word.lower(), list(by_fold), n=1, cutoff=0)
+    nearest = f"the nearest known is {by_fold[close[0]]}; " if close else ""
+    return f"{nearest}known: {', '.join(known)}"

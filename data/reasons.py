@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal  # noqa: TC003  (pydantic reads it)
 
+from data.known_events import KnownEvent  # noqa: TC001  (pydantic reads it)
 from data.ladder import EndingPart, LadderStep  # noqa: TC001  (pydantic reads them)
 
 
@@ -142,3 +143,4 @@ class Reasons:
     since: SinceLastNight | None = None
     ladder: tuple[LadderStep, ...] = ()
     ending: tuple[EndingPart, ...] = ()
+    events: tuple[KnownEvent, ...] = ()

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.hours import HOUR, day_start
+from data.known_events import KnownEvent
+from data.money import HOURS_PER_MONTH
+from data.names import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import date
 
     import numpy.typing as npt
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 _SEED = 1
+_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ def with_events(future: Future, rules: Sequence[EventRule], recent: Mapping[str,
     demand = {name: paths.copy() for name, paths in future.demand.items()}
     point = {name: path.copy() for name, path in future.point.items()}
     lots = np.random.default_rng(_SEED)
-    notes = []
+    notes, effects = [], []
     for rule in rules:
         order = lots.permutation(len(future.probabilities))
         span = span_of(rule, future.horizon)
@@ -51,12 +56,62 @@ def with_events(future: Future, rules: Sequence[EventRule], recent: Mapping[str,
         if span is None or told:
             continue
         happens = order[: round(rule.chance * len(order))]
+        before = dict(demand)
         for name, added in _shares(rule.gpus, names, recent).items():
             hours = slice(span.start, span.end)
+            demand[name] = demand[name].copy()
             demand[name][happens, hours] = demand[name][happens, hours] * rule.factor + added
             changed = point[name][hours] * rule.factor + added
             point[name][hours] += rule.chance * (changed - point[name][hours])
-    return replace(future, demand=demand, point=point, warnings=(*future.warnings, *notes))
+        effects.append(_effect(rule, span, (before, demand), names))
+    return replace(
+        future,
+        demand=demand,
+        point=point,
+        warnings=(*future.warnings, *notes),
+        events=tuple(effects),
+    )
+
+
+def classless(rules: Sequence[EventRule], fleet: Iterable[str], first: date) -> tuple[str, ...]:
+    """A warning on each event from the day `first` on of a class that no work of the fleet has."""
+    known = sorted(set(fleet))
+    return tuple(
+        f"the event {rule.name} is left out: nothing of class {rule.workload_class} ran in the "
+        f"window; {nearest(rule.workload_class, known)}"
+        for rule in rules
+        if rule.workload_class is not None
+        and rule.workload_class not in known
+        and rule.from_date >= first
+    )
+
+
+def _effect(
+    rule: EventRule,
+    span: Span,
+    demands: tuple[Mapping[str, Array], Mapping[str, Array]],
+    names: Sequence[str],
+) -> KnownEvent:
+    """What an event changes: `demands` are those before and after it, by class id."""
+    old, new = (sum(one[name] for name in names) for one in demands)
+    scenarios, year = old.shape
+    lasts = slice(span.start, span.end)
+    share = (span.end - span.start) / year
+    before, after = float(old[:, lasts].mean()), float(new[:, lasts].mean())
+    return KnownEvent(
+        name=rule.name,
+        workload_class=rule.workload_class,
+        first=rule.from_date.isoformat(),
+        until=None if rule.until is None else rule.until.isoformat(),
+        factor=rule.factor,
+        gpus=rule.gpus,
+        chance=rule.chance,
+        happens_in=round(rule.chance * scenarios),
+        scenarios=scenarios,
+        gpus_before=round(before, _DIGITS),
+        gpus_after=round(after, _DIGITS),
+        gpu_hours_per_month=round((after - before) * share * HOURS_PER_MONTH, 3),
+    )
 
 
 def span_of(rule: EventRule, horizon: Horizon) -> Span | None:

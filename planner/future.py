@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from data.known_events import KnownEvent
     from planner.assemble import Need
     from planner.forecast.scenarios import Forecast
     from planner.settings import Settings
@@ -52,6 +53,7 @@ class Future:
         probabilities: of the scenarios, summing to 1.
         point: by class id, GPUs, modelled hours: the forecast.
         warnings: what a reader must know, one sentence each.
+        events: the known events that it counts, and what each changes.
     """
 
     horizon: Horizon
@@ -59,6 +61,7 @@ class Future:
     probabilities: tuple[float, ...]
     point: Mapping[str, Array]
     warnings: tuple[str, ...] = ()
+    events: tuple[KnownEvent, ...] = ()
 
 
 def history_of(needs: Sequence[Need], covered: pd.DatetimeIndex) -> History:

@@ -32,6 +32,7 @@ from planner.waterfall import Basis, Waterfall, run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from data.known_events import KnownEvent
     from data.plan import Plan
     from data.reasons import OwnedPart
     from planner.assemble import Need
@@ -45,13 +46,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The solved stages, what could be had and is owned, the planned year, and the ladder."""
+    """The solved stages, what could be had and is owned, the planned year, and the ladder.
+
+    `events` are the known events that the demand to come counts.
+    """
 
     waterfall: Waterfall
     supply: Supply
     planned: Horizon
     owned: tuple[OwnedPart, ...]
     rungs: tuple[Rung, ...]
+    events: tuple[KnownEvent, ...] = ()
 
 
 def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
@@ -62,7 +67,7 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
     needs = _needs(bill, supply, given)
     quotas, notes = quotas_from(given.settings.quotas, needs, supply)
     future, rungs = _ahead(needs, supply, planned, given)
-    told = () if future is None else future.warnings
+    told = _too_short(given) if future is None else future.warnings
     supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told))
     settings = given.settings.plan
     supply = weighed(supply, rungs, settings.cvar.weight)
@@ -86,7 +91,8 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         ),
         future=future,
     )
-    return Outlook(run(bill, basis), supply, planned, owned, rungs)
+    events = () if future is None else future.events
+    return Outlook(run(bill, basis), supply, planned, owned, rungs, events)
 
 
 def is_long(given: NightInputs) -> bool:
@@ -130,6 +136,14 @@ def _ahead(
     return (
         future_for(needs, given.covered, planned, given.settings),
         ladder(needs, supply, given.covered, planned, events),
+    )
+
+
+def _too_short(given: NightInputs) -> tuple[str, ...]:
+    """A note on each event that a history too short to plan ahead leaves out."""
+    return tuple(
+        f"the event {rule.name} is left out: the history is too short to plan ahead"
+        for rule in given.settings.events
     )
 
 

@@ -17,6 +17,7 @@ from data.schema import COMMITTED_OPTIONS
 from planner import summary as figures
 from planner.assemble import Stage
 from planner.demand import demand
+from planner.events import classless
 from planner.holdings import holdings, with_advised, with_ends
 from planner.idle import idle_table
 from planner.ladder_steps import ending_parts, ladder_steps
@@ -29,7 +30,7 @@ from planner.purchases import purchases
 from planner.reasons import Basis as ReasonsBasis
 from planner.reasons import Last, reasons
 from planner.rightsizing import Advice, recommend, to_cents
-from planner.risks import risks_of
+from planner.risks import owned_kinds, risks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,12 +102,16 @@ def plan_night(given: NightInputs) -> NightPlan:
     left_out += given.unspread_fees
     found = work_out(bill, given)
     waterfall, supply = found.waterfall, found.supply
+    strange = classless(
+        given.settings.events, given.fleet["workload_class"].dropna(), given.window.end.date()
+    )
     advice = Advice(
         window_hours=len(given.covered),
         supply=supply,
         currency=CURRENCY,
         data_as_of=given.window.end,
         valid_until=_valid_until(given.as_of),
+        kinds=owned_kinds(given.commitments, bill),
     )
     advised = recommend(bill, waterfall, advice)
     owned = holdings(given.commitments, bill, len(given.covered), given.window.end)
@@ -143,7 +148,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         idle=idle_table(given.fleet),
         quality=given.quality,
         demand=demand(given.fleet, given.window, given.covered),
-        warnings=missing,
+        warnings=(*missing, *strange),
     )
 
 
@@ -232,6 +237,7 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
     made = reasons(ReasonsBasis(waterfall, supply, found.planned, found.owned), last)
     return replace(
         made,
+        events=found.events,
         ladder=ladder_steps(found.rungs, waterfall, found.planned),
         ending=ending_parts(
             found.rungs,

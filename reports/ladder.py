@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reports import numbers
 
 if TYPE_CHECKING:
+    from data.known_events import KnownEvent
     from data.ladder import LadderStep
     from data.plan import BillFigures, SolveFigures
     from data.reasons import Reasons
@@ -26,6 +27,29 @@ def view(reasons: Reasons | None) -> dict[str, Any] | None:
             {"one": one, "action": _ACTIONS.get(one.action, one.action)} for one in reasons.ending
         ],
     }
+
+
+def known_events(reasons: Reasons | None) -> list[dict[str, Any]]:
+    """The known events that the plan counts, one row each."""
+    return [
+        {
+            "one": one,
+            "change": _change(one),
+            "ways": f"{one.happens_in} of {one.scenarios}",
+        }
+        for one in (reasons.events if reasons else ())
+    ]
+
+
+def _change(one: KnownEvent) -> str:
+    """What an event does to the demand of its class, in words.
+
+    >>> from data.known_events import KnownEvent
+    >>> _change(KnownEvent("e", "a", "2027-01-01", None, 0.5, 8, 1, 6, 6, 20, 18, -1460.0))
+    'x 0.5, + 8 GPUs'
+    """
+    parts = [] if one.factor == 1 else [f"x {one.factor:g}"]
+    return ", ".join([*parts, f"+ {_gpus(one.gpus)}"] if one.gpus else parts)
 
 
 def sentence(one: LadderStep) -> str:

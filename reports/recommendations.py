@@ -65,6 +65,7 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         limit_sentences=why.limit_sentences(reasons),
         shortages=reasons.shortages if reasons else (),
         since=reasons.since if reasons else None,
+        known_events=ladder.known_events(reasons),
         ladder=ladder.view(reasons),
         ranges=ladder.ranges(summary.bill),
         scenarios=ladder.scenarios(summary.solve) if summary.solve else "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origin
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origi
 from pydantic import BaseModel, ValidationError
 
 from data.errors import Problem
+from data.names import nearest
 from planner.settings.classes import UNCLASSIFIED
 from planner.settings.sources import SOURCE_KINDS
 from planner.settings.whole import Document
@@ -78,7 +78,7 @@ def _problem(document: Mapping[str, Any], place: Place, fault: Any) -> Problem:
     where = place_text(document, place)
     seen = _shown(fault["input"], place)
     if kind == "extra_forbidden":
-        return Problem(where, "unknown key", _nearest(str(place[-1]), _known_keys(document, place)))
+        return Problem(where, "unknown key", nearest(str(place[-1]), _known_keys(document, place)))
     if kind == "missing":
         return Problem(where, "is missing", "state it")
     if kind == "union_tag_not_found":
@@ -86,10 +86,10 @@ def _problem(document: Mapping[str, Any], place: Place, fault: Any) -> Problem:
     if kind == "union_tag_invalid":
         given = str(context.get("tag", ""))
         what = f"unknown source kind {given!r}"
-        return Problem(f"{where}.kind", what, _nearest(given, list(SOURCE_KINDS)))
+        return Problem(f"{where}.kind", what, nearest(given, list(SOURCE_KINDS)))
     if kind == "literal_error":
         choices = _choices(document, place) or [str(context.get("expected", ""))]
-        return Problem(where, f"is {seen}", _nearest(str(fault["input"]), choices))
+        return Problem(where, f"is {seen}", nearest(str(fault["input"]), choices))
     if kind in _LIMITS:
         sign, key = _LIMITS[kind]
         return Problem(where, f"must be {sign} {context[key]:g}, is {seen}")
@@ -127,17 +127,6 @@ def _shown(value: object, place: Place) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     return str(value)
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    """The remedy for a word that is not known: the nearest known one, or all of them."""
-    by_fold = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), list(by_fold), n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {by_fold[close[0]]}? known: {', '.join(known)}"
-    close = difflib.get_close_matches(word.lower(), list(by_fold), n=1, cutoff=0)
-    nearest = f"the nearest known is {by_fold[close[0]]}; " if close else ""
-    return f"{nearest}known: {', '.join(known)}"
 
 
 def _known_keys(document: Mapping[str, Any], place: Place) -> list[str]:
@@ -226,6 +215,8 @@ def _cross_faults(document: Mapping[str, Any]) -> list[Problem]:
         *_missing_rate(document),
         *_quotas(document),
         *_events(document),
+        *_event_classes(document),
+        *_terms(document),
     ]
 
 
@@ -300,6 +291,25 @@ def _events(document: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(where, "changes nothing", "state a factor or gpus")
         if row.get("gpus", 0) != 0 and "class" not in row:
             yield Problem(where, "adds gpus to no class", "state the class")
+
+
+def _event_classes(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Events of a class that no rule of the file describes: no work could ever be of it."""
+    known = [name for _, row in _entries(document, "classes") if (name := row.get("name"))]
+    names = [*(name for name in known if isinstance(name, str)), UNCLASSIFIED]
+    for index, row in _entries(document, "events") if known else []:
+        given = row.get("class")
+        if isinstance(given, str) and given and given not in names:
+            where = place_text(document, ("events", index, "class"))
+            yield Problem(where, f"unknown class {given!r}", nearest(given, names))
+
+
+def _terms(document: Mapping[str, Any]) -> Iterator[Problem]:
+    plan = document.get("plan")
+    terms = plan.get("terms") if isinstance(plan, dict) else None
+    texts = [one for one in terms if isinstance(one, str)] if isinstance(terms, list) else []
+    for name in sorted({one for one in texts if texts.count(one) > 1}):
+        yield Problem("plan.terms", f"names {name} more than once", "name each term once")
 
 
 def _missing_rate(document: Mapping[str, Any]) -> Iterator[Problem]:

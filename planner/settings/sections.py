@@ -149,15 +149,16 @@ class EventRule(Section):
 
     From the day `from` until the day `until` (exclusive; without it, for good) the demand of a
     class (without one, of all) is multiplied by `factor`, and `gpus` are added. It happens with
-    probability `chance`.
+    probability `chance`. A factor above a thousand, or more than a
+    million GPUs, is taken for a slip of the pen.
     """
 
     name: Name
     workload_class: Name | None = Field(default=None, alias="class")
     from_date: date = Field(alias="from")
     until: date | None = None
-    factor: NotNegative = 1.0
-    gpus: NotNegative = 0.0
+    factor: Annotated[float, Field(ge=0, le=1000)] = 1.0
+    gpus: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     chance: Share = 1.0
 
 

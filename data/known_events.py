@@ -1,0 +1,31 @@
+"""What a plan made of the known events of the settings, as it stands in `plan.json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEvent:
+    """An event that the planned demand counts, and what it changes.
+
+    From the day `first` to the day `until` (exclusive; None: for good) demand of the class (None:
+    of all) is multiplied by `factor` and `gpus` are added, with probability `chance`: in
+    `happens_in` of `scenarios` ways in which demand may come. `gpus_before` and `gpus_after` are
+    the mean GPUs of the class over these ways while it lasts, without and with it;
+    `gpu_hours_per_month` is what it adds to the demand of a month, a mean over the planned year.
+    Each event counts on top of those before it in the settings.
+    """
+
+    name: str
+    workload_class: str | None
+    first: str
+    until: str | None
+    factor: float
+    gpus: float
+    chance: float
+    happens_in: int
+    scenarios: int
+    gpus_before: float
+    gpus_after: float
+    gpu_hours_per_month: float
