@@ -124,8 +124,8 @@ def test_the_peak_of_a_plan_is_of_one_hour_and_one_scenario() -> None:
     used = [
         (0, 0, P5, "reserved", 8.0),
         (0, 0, P5, "on_demand", 4.0),
-        (0, 1, P5, "spot", 9.0),
-        (1, 0, P5, "reserved", 5.0),
+        (0, 1, f"{P5}~spot@0.9", "spot", 9.0),
+        (1, 0, f"{P5}~owned", "reserved", 5.0),
         (1, 1, P5, "reserved", 6.0),
         (1, 1, "", "shortage", 50.0),
     ]
