@@ -15,8 +15,8 @@ FAILING_SHARES = (0.05, 0.2, 0.5)  # of on-demand requests
 class HopedFor:
     """One class: GPU-hours a month by what stands behind them.
 
-    `assured` run on capacity that is held: owned machines, capacity blocks, and reservations that
-    hold capacity. `discounted` are committed to and paid for, and must still be requested on
+    `assured` run on machines that are kept: owned ones, capacity blocks, and reservations that
+    keep machines. `discounted` are committed to and paid for, and must still be requested on
     demand: savings plans, and reservations that are a discount only. `on_demand` and `spot` are
     what they say; spot hours are useful ones. `unserved` no offer serves at all.
     """

@@ -118,7 +118,7 @@ def _step(rung: Rung, waterfall: Waterfall, day: str) -> LadderStep:
 def _reason(rung: Rung) -> str:
     """Why so many: what to do at an end, the whole plan tells, which moves work there."""
     if rung.held and rung.advice.reason.startswith("Let "):
-        return f"What runs there today fills too little of the {rung.held:,.1f} GPUs held."
+        return f"What runs there today fills too little of the {rung.held:,.1f} GPUs owned."
     return rung.advice.reason
 
 

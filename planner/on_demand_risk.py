@@ -1,7 +1,7 @@
 """Capacity that a plan may count on against capacity that it hopes for, by class.
 
-A price is no promise of a machine. Only what is held is assured; a savings plan, and a reservation
-that is a discount, pay for hours whose machines must be requested like any other on demand.
+A price is no promise of a machine. Only machines that are kept are assured; a savings plan, and a
+reservation that is a discount, pay for hours whose machines must be requested on demand.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 _DIGITS = 3  # of GPU-hours a month
 _MONTHS = 12.0
-_HELD = ("owned", "capacity_block", "capacity_reservation")
+_KEPT = ("owned", "capacity_block", "capacity_reservation")
 
 
-def holds_capacity(kind: str, cloud: str) -> bool:
+def keeps_machines(kind: str, cloud: str) -> bool:
     """Whether a commitment keeps machines, and is not a discount only.
 
     GPU commitments of Google Cloud must have reservations attached; regional reservations of AWS
     and those of Azure are discounts (public documentation of the clouds, read 2026-11).
 
-    >>> holds_capacity("reserved", "gcp"), holds_capacity("reserved", "aws")
+    >>> keeps_machines("reserved", "gcp"), keeps_machines("reserved", "aws")
     (True, False)
     """
-    return kind in _HELD or (kind == "reserved" and cloud == "gcp")
+    return kind in _KEPT or (kind == "reserved" and cloud == "gcp")
 
 
 def hoped_for(plan: Solved, supply: Supply, kinds: Mapping[str, str]) -> tuple[HopedFor, ...]:
     """One row a class and GPU family of the plan's dispatch, by name.
 
-    `kinds` are the kinds of owned commitments by id; what is in it under no kind holds nothing.
+    `kinds` are the kinds of owned commitments by id; what is in it under no kind keeps no machine.
     """
     sums: dict[str, dict[str, float]] = {}
     for name, part, hours in [*_served(plan, supply, kinds), *_short(plan)]:
@@ -55,8 +55,8 @@ def _served(plan: Solved, supply: Supply, kinds: Mapping[str, str]) -> list[tupl
         name, offer, kind = (str(row[key]) for key in ("class", "offer", "kind"))
         hours = float(row["gpu_hours"])
         if kind == "reserved":
-            held = hours * _assured_share(offer, supply, kinds)
-            found += [(name, "assured", held), (name, "discounted", hours - held)]
+            kept = hours * assured_share(offer, supply, kinds)
+            found += [(name, "assured", kept), (name, "discounted", hours - kept)]
         elif kind == "spot":
             found.append((name, "spot", hours * useful[offer]))
         else:
@@ -70,16 +70,19 @@ def _short(plan: Solved) -> list[tuple[str, str, float]]:
     return [(one.workload_class, "unserved", one.gpu_hours * month) for one in plan.short]
 
 
-def _assured_share(offer: str, supply: Supply, kinds: Mapping[str, str]) -> float:
-    """Share of the committed GPU-hours of an offer that stand on machines that are held."""
+def assured_share(offer: str, supply: Supply, kinds: Mapping[str, str]) -> float:
+    """Share of the committed GPU-hours of an offer that stand on machines that are kept for it.
+
+    `kinds` are the kinds of owned commitments by id.
+    """
     cloud = offer.split("/", 1)[0]
     place = base_name(offer)
     if offer != owned_offer_id(place):
-        return float(holds_capacity("reserved", cloud))
+        return float(keeps_machines("reserved", cloud))
     there = [(one, one.gpus * one.until_hour) for one in supply.owned if one.offer == place]
     total = sum(size for _, size in there)
-    held = sum(size for one, size in there if holds_capacity(kinds.get(one.id, ""), cloud))
-    return held / total if total else 0.0
+    kept = sum(size for one, size in there if keeps_machines(kinds.get(one.id, ""), cloud))
+    return kept / total if total else 0.0
 
 
 def _row(name: str, parts: Mapping[str, float]) -> HopedFor:

@@ -6,7 +6,7 @@ The rows share out the steps of the waterfall to the cent, so they add up to the
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,15 @@ from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
 from data.names import short_name
 from data.schema import COMMITTED_OPTIONS, RECOMMENDATIONS
+from planner.assemble import owned_offer_id
 from planner.class_shares import class_shares
 from planner.moved import moved
+from planner.on_demand_risk import assured_share
 from planner.purchases import Purchase, purchases
 from planner.waterfall import Waterfall, with_needed_cost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from planner.supply import Supply
@@ -34,13 +36,17 @@ _SMALLEST = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What all rows share: the window's length, the supply, the age of the data, the currency."""
+    """What all rows share: the window's length, the supply, the age of the data, the currency.
+
+    `kinds` are the kinds of owned commitments by id.
+    """
 
     window_hours: int
     supply: Supply
     currency: str
     data_as_of: datetime
     valid_until: datetime
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def month(self) -> float:
@@ -255,13 +261,13 @@ def _by_class(kind: str, waterfall: Waterfall, advice: Advice) -> list[dict[str,
                 "gpus": float(row["gpu_hours"]) / HOURS_PER_MONTH,
                 "gpu_hours_per_month": float(row["gpu_hours"]),
                 "weight": float(row["weight"]),
-                "capacity_assured": words[1],
+                "capacity_assured": _assured(kind, str(row["offer"]), advice),
                 "confidence": "medium",
                 **class_shares(
                     kind, (str(row["class"]), str(row["offer"])), waterfall, advice.supply
                 ),
-                "risk": words[2],
-                "why": words[3],
+                "risk": words[1],
+                "why": words[2],
             }
         )
     return rows
@@ -270,23 +276,31 @@ def _by_class(kind: str, waterfall: Waterfall, advice: Advice) -> list[dict[str,
 _WORDS = {
     "use_idle_commitment": (
         "Run {name} on capacity already paid for: {place}",
-        "yes",
         "the class must be able to run there; the commitment must stay free at those hours",
         "Committed GPUs stood idle in hours in which this class paid for more",
     ),
     "move_to_spot": (
         "Run the interruptible part of {name} on spot: {place}",
-        "no",
         "spot can be taken away; work since the last checkpoint is lost and run again",
         "The class may be interrupted and spot is cheaper even with the work that is lost",
     ),
     "move_region": (
         "Run {name} in {place}",
-        "unknown",
         "data must be there; transfer between regions is not priced",
         "The class's rules allow the place and its price is lower",
     ),
 }
+
+
+def _assured(kind: str, offer: str, advice: Advice) -> str:
+    """Whether machines are kept there for the class; where only some are, it is not assured.
+
+    A discount is paid for and keeps no machine, so each must be requested.
+    """
+    if kind != "use_idle_commitment":
+        return "no" if kind == "move_to_spot" else "unknown"
+    share = assured_share(owned_offer_id(offer), advice.supply, advice.kinds)
+    return "yes" if share >= 1 else "no"
 
 
 def _buy(waterfall: Waterfall, advice: Advice) -> list[dict[str, Any]]:

@@ -69,9 +69,9 @@ def capacity_sentence(rows: tuple[HopedFor, ...]) -> str:
 
     >>> from data.risks import HopedFor
     >>> capacity_sentence((HopedFor("train", "H100", 500.0, 200.0, 200.0, 100.0, 0.0),))
-    'Of 1,000 GPU-hours needed a month, 500 (50.0%) run on capacity that is held. 400 (40.0%) must \
-be requested on demand and 100 (10.0%) as spot: they are hoped for, since a price is no promise of \
-a machine.'
+    'Of 1,000 GPU-hours needed a month, 500 (50.0%) run on machines that are kept for you. 400 \
+(40.0%) must be requested on demand and 100 (10.0%) as spot: they are hoped for, since a price is \
+no promise of a machine.'
     """
     if not rows:
         return ""
@@ -84,8 +84,8 @@ a machine.'
         return ""
     assured = part(total.assured) if total.assured else "none"
     text = (
-        f"Of {numbers.gpu_hours(total.needed)} needed a month, {assured} run on capacity that is "
-        "held."
+        f"Of {numbers.gpu_hours(total.needed)} needed a month, {assured} run on machines "
+        "that are kept for you."
     )
     hopes = [f"{part(total.requested)} must be requested on demand"] if total.requested else []
     if total.spot:
@@ -138,7 +138,7 @@ def pool_sentence(one: BacktestPool) -> str:
     >>> from data.risks import BacktestPool
     >>> pool_sentence(BacktestPool("aws H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
     ...                              2, 1, 0, 16, 1.2, 2.0))
-    'aws H100: 1 purchase in 2 planning steps, 16 GPUs held at the end; none was at work less than \
+    'aws H100: 1 purchase in 2 planning steps, 16 GPUs owned at the end; none was at work less than \
 its break-even of 60.0% of the unseen hours that followed.'
     """
     steps = numbers.counted(one.steps, "planning step")
@@ -148,7 +148,7 @@ its break-even of 60.0% of the unseen hours that followed.'
     under = "none" if not one.under_break_even else f"{one.under_break_even:,}"
     return (
         f"{one.pool}: {numbers.counted(one.purchases, 'purchase')} in {steps}, "
-        f"{numbers.counted(one.reserved_gpus, 'GPU')} held at the end; {under} "
+        f"{numbers.counted(one.reserved_gpus, 'GPU')} owned at the end; {under} "
         f"{'was' if one.under_break_even < 2 else 'were'} at work less than its break-even of "
         f"{even} of the unseen hours that followed."
     )

@@ -62,20 +62,20 @@ def _reason(worth: Worth, instances: int, held: float) -> str:
     if instances:
         last = worth.of_next(held + (instances - 1) * size)
         return (
-            f"The last GPU saves {last:.2f} USD an hour at {asked:.2f} asked for, "
+            f"The last GPU saves {last:.2f} USD an hour and must save {asked:.2f}; "
             f"the next would save {after:.2f}."
         )
     if held and worth.of_next(held - size) <= asked:
         return (
-            f"Let part of the {held:g} GPUs held expire: the last one saves "
-            f"{worth.of_next(held - size):.2f} USD an hour at {asked:.2f} asked for."
+            f"Let part of the {held:g} GPUs owned expire: the last one saves "
+            f"{worth.of_next(held - size):.2f} USD an hour and must save {asked:.2f}."
         )
     if held:
         return (
-            f"The {held:g} GPUs held are enough: one more would save {after:.2f} USD an hour "
-            f"at {asked:.2f} asked for."
+            f"The {held:g} GPUs owned are enough: one more would save {after:.2f} USD an hour "
+            f"and must save {asked:.2f}."
         )
     return (
-        f"Buy nothing yet: the first GPU would save {after:.2f} USD an hour at {asked:.2f} "
-        "asked for; it can be bought at the next step."
+        f"Buy nothing yet: the first GPU would save {after:.2f} USD an hour and must save "
+        f"{asked:.2f}; it can be bought at the next step."
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.horizon import horizon_of
 from planner.purchases import purchases
 from planner.rightsizing import Advice, recommend, share_out, to_cents
-from planner.supply import Supply, offers_from
+from planner.supply import Owned, Supply, offers_from
 from tests import bills
 from tests.planner.test_waterfall import IDLE_RESERVED, ON_DEMAND, committed, work_out
 
@@ -61,6 +61,26 @@ def test_the_rows_add_up_to_todays_bill_less_the_plan() -> None:
     assert set(rows["kind"]) == {
         "release_idle", "rightsize", "use_idle_commitment", "buy_reserved",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kinds", "word"),
+    [
+        (("owned", "owned"), "yes"),
+        (("reserved", "reserved"), "no"),  # of AWS: a discount, the machine must be requested
+        (("owned", "savings_plan"), "no"),
+    ],
+)
+def test_idle_commitments_are_assured_where_all_of_them_keep_machines(kinds, word: str) -> None:
+    fleet, prices = mixed_fleet(), bills.offers(ON_DEMAND)
+    made = work_out(fleet, prices, bills.commitments(committed(400)))
+    offers = offers_from(prices, bills.shapes(), bills.as_numbers(fleet), ["1y"])
+    owned = tuple(Owned(name, next(iter(offers)), 8.0, 24, 0.0, 0.0) for name in ("a", "b"))
+    advice = Advice(
+        24, Supply(offers, owned), "USD", NOW, NOW, dict(zip(("a", "b"), kinds, strict=True))
+    )
+    rows = recommend(bills.as_numbers(fleet), made, advice).set_index("kind")
+    assert set(rows.loc[["use_idle_commitment"], "capacity_assured"]) == {word}
 
 
 def test_a_release_names_its_node_and_its_dollars() -> None:

@@ -50,7 +50,7 @@ def test_what_fails_is_a_share_of_what_must_be_requested_by_class_and_in_all():
 
 def test_hours_that_no_offer_serves_are_not_called_hoped_for():
     text = risks.capacity_sentence((BATCH,))
-    assert text.startswith("Of 100 GPU-hours needed a month, none run on capacity that is held.")
+    assert text.startswith("Of 100 GPU-hours needed a month, none run on machines that are kept for you.")
     assert "60 (60.0%) must be had as spot" in text
     assert "40 (40.0%) no offer serves at all." in text
 

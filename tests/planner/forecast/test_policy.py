@@ -135,7 +135,7 @@ def test_demand_has_ended_when_it_is_away_for_longer_than_ever():
 
 def test_the_reason_names_what_the_last_gpu_and_the_next_would_save():
     advice = advise(history(([4.0] * 12 + [10.0] * 12) * 30), terms())
-    assert advice.reason.startswith("The last GPU saves 3.90 USD an hour at 2.6")
+    assert advice.reason.startswith("The last GPU saves 3.90 USD an hour and must save 2.6")
     assert "the next would save 1.95" in advice.reason
     none = advise(history(([0.0] * 12 + [10.0] * 12) * 30), terms())
     assert none.reason.startswith("Buy nothing yet: the first GPU would save 1.95")
