@@ -302,7 +302,7 @@ def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved
         short_gpu_hours=short,
         whole_machines=_whole_machines(result.dispatch, problem) * month,
         audited=audit(problem, result.plan, result.dispatch).usd,
-        short=shortages(problem, result.dispatch),
+        short=shortages(problem, result.dispatch, result.plan),
         by_scenario=tuple(sunk + (chosen + usd) / MONTHS for usd in spent),
     )
 
