@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -17,6 +18,17 @@ class Problem:
         tail = f" ({self.remedy})" if self.remedy else ""
         return f"{self.where}: {self.what}{tail}"
 
+    def in_order(self) -> tuple[tuple[tuple[str, int, str], ...], Problem]:
+        """What problems are sorted by: their places with numbers as numbers, then the rest.
+
+        >>> [one.where for one in sorted([Problem("line 10", ""), Problem("line 9", "")],
+        ...                              key=Problem.in_order)]
+        ['line 9', 'line 10']
+        """
+        parts = re.findall(r"([^0-9]*)([0-9]*)", self.where)
+        numbers = ((text, digits.lstrip("0"), digits) for text, digits in parts)
+        return tuple((text, len(short), short or digits) for text, short, digits in numbers), self
+
 
 class LoadfactorError(Exception):
     """Root of the tree. `problems` holds every fault found, sorted; `exit_code` the process's."""
@@ -27,7 +39,7 @@ class LoadfactorError(Exception):
     def __init__(self, message: str, problems: list[Problem] | tuple[Problem, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
-        self.problems = tuple(sorted(set(problems)))
+        self.problems = tuple(sorted(set(problems), key=Problem.in_order))
 
     def __str__(self) -> str:
         lines = [self.message, *(f"  - {problem}" for problem in self.problems)]

@@ -79,13 +79,18 @@ def _pools(bill: pd.DataFrame, window_hours: int) -> list[_Seen]:
     placed = placed[~placed["instance_id"].str.startswith("commitment:")]
     found = []
     for key, part in placed.groupby(_POOL, sort=True):
+        cloud, account, region, instance_type, workload_class = (str(word) for word in key)
         gpus = int(part["gpu_count"].iloc[0])
         hourly = part.groupby("hour_start")[["needed_gpu_hours", "gpu_hours"]].sum() / gpus
         newest = hourly.index.max()
         needed = hourly["needed_gpu_hours"]
         found.append(
             _Seen(
-                *(str(word) for word in key),
+                cloud,
+                account,
+                region,
+                instance_type,
+                workload_class,
                 gpus_per_node=float(gpus),
                 most=_up(float(needed.max())),
                 least=_down(float(needed.min())) if len(hourly) == window_hours else 0,

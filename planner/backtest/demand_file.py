@@ -26,6 +26,8 @@ _MOST_HOURS = 200_000  # 22 years; beyond it an hour is mistyped
 _MOST_READINGS = 100_000_000  # hours x classes that are held at once
 _TOO_MUCH = 1e9  # GPUs
 _ROUNDING = 1e-9  # relative, by which the deferrable part may exceed the whole
+_LARGEST_HOUR = 999_999_999  # a count of seconds since 1970 is larger
+_HOUR = "write a whole number or a UTC time such as 2026-11-30T07:00:00Z"
 _FORM = "state the columns hour,class,gpus,deferrable_gpus"
 
 
@@ -43,14 +45,14 @@ class Table:
     def fault(self, rows: BoolArray, what: str, columns: Sequence[str], remedy: str = "") -> None:
         """Notes the rows, the first of them one by one, with the cells that are wrong."""
         places = np.flatnonzero(rows)
-        for row in places[:_MOST_SHOWN]:
-            shown = ", ".join(f"{name} {self.cells[name].iloc[row]!r}" for name in columns)
-            self.faults.append(Problem(f"line {self.line(row)}", f"{what}: {shown}", remedy))
-        if len(places) > _MOST_SHOWN:
-            more = len(places) - _MOST_SHOWN
-            self.faults.append(
-                Problem(f"line {self.line(places[_MOST_SHOWN])}", f"{what}: and {more} more")
-            )
+        shown = places if len(places) <= _MOST_SHOWN + 1 else places[:_MOST_SHOWN]
+        for row in shown:
+            cells = ", ".join(f"{name} {self.cells[name].iloc[row]!r}" for name in columns)
+            self.faults.append(Problem(f"line {self.line(row)}", f"{what}: {cells}", remedy))
+        rest = places[len(shown) :]
+        if len(rest):
+            where = f"lines {self.line(rest[0])} to {self.line(rest[-1])}"
+            self.faults.append(Problem(where, f"{what}: and {len(rest)} more"))
 
 
 def read_demand(path: Path) -> Demand:
@@ -126,7 +128,9 @@ def read_table(path: Path, required: Sequence[str], remedy: str) -> Table:
     except OSError as error:
         problem = Problem(str(path), error.strerror or "cannot be read")
         raise ConfigError(f"{path} cannot be read", [problem]) from None
-    except (ValueError, csv.Error) as error:  # no UTF-8, or a quote that does not end
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} cannot be read", [_not_utf8(path)]) from None
+    except (ValueError, csv.Error) as error:  # such as a quote that does not end
         raise ConfigError(f"{path} is no CSV table", [Problem(str(path), str(error))]) from None
     faults = [
         Problem("line 1", f"column {name} is missing", remedy)
@@ -148,6 +152,22 @@ def read_table(path: Path, required: Sequence[str], remedy: str) -> Table:
     return Table(pd.DataFrame(cells, index=lines, dtype=str), [])
 
 
+def _not_utf8(path: Path) -> Problem:
+    """The fault of a file that is not UTF-8, at the line of its first wrong byte."""
+    lines = path.read_bytes().split(b"\n")
+    line = next((number for number, text in enumerate(lines, start=1) if not _is_utf8(text)), 1)
+    remedy = "save the file as UTF-8"
+    return Problem(f"line {line}", "is not UTF-8, perhaps Latin-1 or UTF-16", remedy)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def refuse(table: Table, path: Path) -> None:
     """Raises ConfigError where the table has faults."""
     if table.faults:
@@ -156,25 +176,42 @@ def refuse(table: Table, path: Path) -> None:
 
 
 def hours_of(table: Table) -> tuple[FloatArray, datetime | int]:
-    """The hour of each row as a number, and what the first of them is; faults are noted."""
+    """The hour of each row as a number, and what the first of them is; faults are noted.
+
+    Where most rows hold numbers all must be whole numbers, otherwise all must be times.
+    """
     text = table.cells["hour"].str.strip()
-    whole = text.str.fullmatch(r"[+-]?\d{1,9}").to_numpy(dtype=bool)
-    if 2 * whole.sum() >= len(text):
-        table.fault(~whole, "no whole number, as most rows have", ("hour",))
-        hours = pd.to_numeric(text.where(whole, "nan"), errors="coerce").to_numpy(dtype=float)
-        return hours, int(hours[whole].min())
-    times = pd.to_datetime(text, utc=True, errors="coerce", format="ISO8601")
+    is_number = text.str.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?").to_numpy(dtype=bool)
+    if 2 * is_number.sum() >= len(text):
+        return _numbered_hours(table, text.where(is_number, "nan"))
+    times = pd.to_datetime(text.where(~is_number), utc=True, errors="coerce", format="ISO8601")
     wrong = times.isna().to_numpy()
-    remedy = "write a whole number or a UTC time such as 2026-11-30T07:00:00Z"
-    table.fault(wrong, "no hour", ("hour",), remedy)
+    most = 2 * wrong.sum() < len(text)
+    table.fault(wrong, "no UTC time, as most rows have" if most else "no hour", ("hour",), _HOUR)
     odd = ~wrong & (times != times.dt.floor("h")).to_numpy()
-    table.fault(odd, "not on the hour", ("hour",), remedy)
+    table.fault(odd, "not on the hour", ("hour",), _HOUR)
     if wrong.all():
         return np.full(len(text), np.nan), 0
     start = times.min().floor("h")
     since = (times.dt.floor("h") - start) / pd.Timedelta(hours=1)
     hours = np.where(odd, np.nan, since.to_numpy(dtype=float))
     return hours, start.to_pydatetime()
+
+
+def _numbered_hours(table: Table, text: pd.Series) -> tuple[FloatArray, int]:
+    """Hours that are counted; `text` is nan where a row holds no number."""
+    values = pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
+    whole = np.isfinite(values) & (values == np.floor(values))
+    most = " as most rows have" if 2 * whole.sum() >= len(values) else " nor a UTC time"
+    table.fault(~whole, f"no whole number,{most}", ("hour",), _HOUR)
+    large = whole & (np.abs(values) > _LARGEST_HOUR)
+    remedy = "count hours, not seconds, or write a UTC time such as 2026-11-30T07:00:00Z"
+    span = f"outside {-_LARGEST_HOUR:,} to {_LARGEST_HOUR:,}"
+    table.fault(large, span, ("hour",), remedy)
+    fine = whole & ~large
+    if not fine.any():
+        return np.full(len(values), np.nan), 0
+    return np.where(fine, values, np.nan), int(values[fine].min())
 
 
 def numbers_of(table: Table, name: str, high: float) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from data.errors import ConfigError, Problem
 from planner.backtest.demand_file import read_demand, read_spot_availability
-from planner.backtest.prices_file import price_notes, read_prices, with_rules
+from planner.backtest.prices_file import price_notes, read_noted_prices, with_rules
 from planner.backtest.run import backtest
 
 if TYPE_CHECKING:
@@ -61,15 +61,18 @@ def backtest_files(files: Files, rules: Rules, adviser: Adviser) -> Backtest:
     """
     faults: list[Problem] = []
     demand = _read(read_demand, files.demand, faults)
-    terms = _read(read_prices, files.prices, faults)
+    prices = _read(read_noted_prices, files.prices, faults)
     spot = None
     if files.spot_availability is not None:
         spot = _read(read_spot_availability, files.spot_availability, faults)
-    if faults or demand is None or terms is None:
+    if faults or demand is None or prices is None:
         raise ConfigError("nothing was computed", faults)
-    notes = [*demand.notes, *price_notes(terms)]
+    terms, unsaid = prices
+    notes = [*demand.notes, *unsaid, *price_notes(terms)]
     if spot is not None and terms.spot is None:
         notes.append(f"{files.spot_availability} has no effect: {files.prices} states no spot")
+    elif terms.spot is None and np.nansum(demand.deferrable) > 0:
+        notes.append(f"{files.prices} states no spot price: nothing runs on spot")
     available = None if spot is None else np.resize(spot, demand.hours)
     demand = dataclasses.replace(demand, spot_available=available, notes=tuple(notes))
     terms = with_rules(terms, rules.replan_weeks * HOURS_PER_WEEK, rules.max_delay_hours)

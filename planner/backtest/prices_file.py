@@ -22,6 +22,14 @@ def read_prices(path: Path) -> Terms:
 
     Raises ConfigError with every fault of the file.
     """
+    return read_noted_prices(path)[0]
+
+
+def read_noted_prices(path: Path) -> tuple[Terms, tuple[str, ...]]:
+    """The prices and terms of a TOML file, and a note on what it leaves unsaid.
+
+    Raises ConfigError with every fault of the file.
+    """
     record, faults = _document(path), Faults()
     fields = Fields(record, "", "", faults)
     fields.only(_KEYS)
@@ -40,7 +48,12 @@ def read_prices(path: Path) -> Terms:
     if faults.found:
         count = len(set(faults.found))
         raise ConfigError(f"{path}: {count} fault{'s' * (count > 1)}", faults.found)
-    return terms
+    if terms.spot is not None and "spot_throughput" not in record:
+        return terms, (
+            f"{path} states spot without spot_throughput: a paid GPU-hour on spot is taken as a "
+            "whole useful one, as if nothing were ever interrupted",
+        )
+    return terms, ()
 
 
 def price_notes(terms: Terms) -> list[str]:

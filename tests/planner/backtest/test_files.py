@@ -96,22 +96,53 @@ def test_every_fault_of_a_demand_is_told_with_its_line(write):
     told = faults(read_demand, write("d.csv", text))
     lines = [(one.split(":")[0], one.split(": ")[1]) for one in told]
     assert lines == [
-        ("line 10", "no number"),
-        ("line 11", "no whole number, as most rows have"),
         ("line 3", "repeats an earlier row"),
         ("line 5", "below 0"),
         ("line 6", "no number"),
         ("line 7", "more may wait than there is"),
         ("line 8", "no class"),
         ("line 9", "no whole number, as most rows have"),
+        ("line 10", "no number"),
+        ("line 11", "no whole number, as most rows have"),
     ]
 
 
 def test_many_faults_of_one_kind_are_counted(write):
     rows = "".join(f"{hour},a,-1,0\n" for hour in range(50))
     told = faults(read_demand, write("d.csv", HEAD + rows))
-    assert len(told) == 21
-    assert [one for one in told if "and 30 more" in one]
+    assert told[0] == "line 2: below 0: gpus '-1'"
+    assert [one.split(":")[0] for one in told[:20]] == [f"line {line}" for line in range(2, 22)]
+    assert told[20:] == ["lines 22 to 51: below 0: and 30 more"]
+    mixed = HEAD + rows + "50,a,x,0\n"
+    assert faults(read_demand, write("e.csv", mixed))[-1].startswith("lines 22 to 51")
+
+
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [
+        (("0.0", "1.5", "2"), "line 3: no whole number, as most rows have: hour '1.5' (write"),
+        (("0.5", "1.5"), "line 2: no whole number, nor a UTC time: hour '0.5' (write a whole"),
+        (("2026-11-30T00:00Z", "2026-11-30T01:00Z", "2"), "line 4: no UTC time, as most rows hav"),
+        (("2026-11-30T00:00Z", "2026-11-30T01:00Z", "2027"), "line 4: no UTC time, as most rows"),
+        (("1700028800", "1700032400"), "line 2: outside -999,999,999 to 999,999,999: hour '17000"),
+        (("7", "1000000000"), "line 3: outside -999,999,999 to 999,999,999: hour '1000000000' (c"),
+    ],
+)
+def test_an_hour_of_the_wrong_form_is_told_with_what_would_be_right(write, hours, told):
+    rows = "".join(f"{hour},a,1,0\n" for hour in hours)
+    assert faults(read_demand, write("d.csv", HEAD + rows))[0].startswith(told)
+
+
+def test_whole_hours_may_be_written_as_a_spreadsheet_writes_them(write):
+    made = read_demand(write("d.csv", HEAD + "4.0,a,1,0\n5.0,a,2,0\n"))
+    assert (made.start, made.gpus[:, 0].tolist()) == (4, [1.0, 2.0])
+
+
+def test_a_file_that_is_not_utf_8_is_told_with_its_line_and_what_to_do(write):
+    latin = (HEAD + "0,a,1,0\n1,café,1,0\n").encode("latin-1")
+    assert faults(read_demand, write("d.csv", latin)) == [
+        "line 3: is not UTF-8, perhaps Latin-1 or UTF-16 (save the file as UTF-8)"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +154,7 @@ def test_many_faults_of_one_kind_are_counted(write):
         (HEAD + "0,a,1\n", "has 3 cells, the header has 4"),
         (HEAD + "0,a,1,0,9\n", "has 5 cells"),
         (HEAD + '0,"a,1,0\n', "end of data"),
-        (b"\xff\xfe" + HEAD.encode("utf-16-le"), "codec"),
+        (b"\xff\xfe" + HEAD.encode("utf-16-le"), "is not UTF-8"),
         (HEAD + "0,a,1,0\n900000,a,1,0\n", "hours apart"),
         (HEAD + "2026-11-30T00:30:00Z,a,1,0\n", "not on the hour"),
         (HEAD + "yesterday,a,1,0\n", "no hour"),
@@ -230,3 +261,24 @@ def test_availability_without_a_spot_price_has_no_effect_and_that_is_said(write)
         write("s.csv", "hour,available\n0,1\n"),
     )
     assert "has no effect" in backtest_files(files, Rules(), last_hour).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("prices", "said"),
+    [
+        ("on_demand = 3\nreserved = 2\nterm_hours = 9\n", ["no spot price: nothing runs on spot"]),
+        (PRICES.replace("spot_throughput = 0.9\n", ""), ["spot without spot_throughput"]),
+        (PRICES, []),
+    ],
+)
+def test_what_the_prices_leave_unsaid_is_told(write, prices, said):
+    def told(gpus_that_wait):
+        rows = f"0,a,1,{gpus_that_wait}\n1,a,1,{gpus_that_wait}\n"
+        files = Files(write("d.csv", HEAD + rows), write("p.toml", prices))
+        return backtest_files(files, Rules(), last_hour).warnings
+
+    found = told(1)
+    assert len(found) == len(said)
+    assert all(part in text for part, text in zip(said, found, strict=True))
+    # Where nothing may run on spot, that there is none is no news.
+    assert not [text for text in told(0) if "no spot price" in text]
