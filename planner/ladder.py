@@ -71,7 +71,8 @@ class Pool:
 class Rung:
     """A pool with the prices it was judged by and the answer of the rule.
 
-    `past` is what was needed of it, before events that take demand away are left out.
+    `past` is what was needed of it, before events that take demand away are left out; `needed` what
+    they leave. `term` is that of the rates in `terms`.
     """
 
     pool: Pool
@@ -80,6 +81,21 @@ class Rung:
     advice: Advice
     needed: float
     held: float
+    term: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unpriced:
+    """The work of a GPU family on a cloud that no commitment of the allowed terms is priced for.
+
+    `needed` and `held` are GPUs as a `LadderStep` has them, `on_demand` USD per GPU-hour.
+    """
+
+    family: str
+    cloud: str
+    needed: float
+    held: float
+    on_demand: float | None
 
 
 def ladder(
@@ -104,9 +120,70 @@ def ladder(
                 advice=advise(history, terms),
                 needed=float(np.nanmean(total.sum(axis=1)[-_RECENT:])),
                 held=held_on(terms, history.next_hour),
+                term=_term_words(pool, supply),
             )
         )
     return tuple(rungs)
+
+
+def unpriced(
+    needs: Sequence[Need], supply: Supply, covered: pd.DatetimeIndex, planned: Horizon
+) -> tuple[Unpriced, ...]:
+    """The families and clouds that have work and no pool, by name."""
+    priced = {(one.family, one.cloud) for one in pools(needs, supply)}
+    found: dict[tuple[str, str], list[Member]] = {}
+    for need in needs:
+        for place in need.present:
+            key = need.gpu_family, supply.offers[place].cloud
+            if key not in priced:
+                offers = (supply.offers[place],)
+                found.setdefault(key, []).append(Member(need, series_at(need, place), offers))
+    made = []
+    for family, cloud in sorted(found):
+        pool = Pool(family, cloud, tuple(found[family, cloud]), ())
+        history = _history(pool, covered, {})
+        total = (history.firm + history.deferrable).sum(axis=1)
+        held = _held(pool, supply, planned, 0)
+        made.append(
+            Unpriced(
+                family=family,
+                cloud=cloud,
+                needed=float(np.nanmean(total[-_RECENT:])),
+                held=sum(one.gpus for one in held if one.until_hour >= STEP_HOURS),
+                on_demand=_hourly(pool),
+            )
+        )
+    return tuple(made)
+
+
+def _hourly(pool: Pool) -> float | None:
+    """USD per GPU-hour on demand where the pool's work runs today, on the mean."""
+    rates = [one.offers[0].on_demand for one in pool.members]
+    gpus = [float(one.series[-_RECENT:].mean()) for one in pool.members]
+    known = [(rate, count) for rate, count in zip(rates, gpus, strict=True) if rate is not None]
+    total = sum(count for _, count in known)
+    return sum(rate * count for rate, count in known) / total if total > 0 else None
+
+
+def spoken_term(hours: int) -> str:
+    """The length of a term in words.
+
+    >>> spoken_term(8760), spoken_term(26280)
+    ('1 year', '3 years')
+    """
+    years = hours / YEAR_HOURS
+    return "1 year" if years == 1 else f"{years:g} years"
+
+
+def _term_words(pool: Pool, supply: Supply) -> str:
+    """The terms that the pool's rates are of, as `_ways` takes them."""
+    hours = set()
+    for offer in (supply.offers[name] for name in pool.offers):
+        lengths = {term.term_hours for term in offer.terms}
+        if offer.plan_rate is not None or YEAR_HOURS in lengths:
+            lengths = {YEAR_HOURS}
+        hours |= lengths
+    return " or ".join(spoken_term(one) for one in sorted(hours))
 
 
 def pools(needs: Sequence[Need], supply: Supply) -> list[Pool]:

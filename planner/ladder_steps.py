@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planner.waterfall import Solved, Waterfall
 
 _DIGITS = 6
+_TINY = 1e-9
 _LEAST = 0.5  # GPUs; a step of less is none
 
 
@@ -85,11 +86,13 @@ def committed_gpus(limit: CommitmentLimit, plan: Plan, problem: Problem) -> floa
 
 
 def ladder_steps(
-    rungs: Sequence[Rung], waterfall: Waterfall, planned: Horizon
+    rungs: Sequence[Rung], waterfall: Waterfall, planned: Horizon, supply: Supply
 ) -> tuple[LadderStep, ...]:
     """One row a pool, the largest need first."""
     day = f"{planned.start + timedelta(hours=STEP_HOURS):%Y-%m-%d}"
-    made = [_step(rung, waterfall, day) for rung in rungs]
+    made = [
+        replace(_step(rung, waterfall, day), withdrawn=_none_left(rung, supply)) for rung in rungs
+    ]
     return tuple(sorted(made, key=lambda one: (-one.needed, one.pool)))
 
 
@@ -101,9 +104,10 @@ def _step(rung: Rung, waterfall: Waterfall, day: str) -> LadderStep:
     bought = committed_gpus(limit, plan.result.plan, plan.problem)
     later = committed_gpus(limit, waterfall.unlimited, plan.problem) - bought
     terms = rung.terms
+    observed = _observed(rung)
     return LadderStep(
         pool=rung.pool.name,
-        needed=round(rung.needed, _DIGITS),
+        needed=round(observed, _DIGITS),
         held=round(rung.held, _DIGITS),
         allowed=limit.gpus,
         bought=round(bought, _DIGITS),
@@ -112,13 +116,37 @@ def _step(rung: Rung, waterfall: Waterfall, day: str) -> LadderStep:
         reserved=round(terms.reserved, _DIGITS),
         on_demand=round(terms.on_demand, _DIGITS),
         reason=_reason(rung),
+        term=rung.term or None,
+        counted=round(rung.needed, _DIGITS) if _has_less(rung, observed) else None,
     )
+
+
+def _observed(rung: Rung) -> float:
+    """Mean GPUs needed of the pool in the last four weeks, whatever is known to come."""
+    total = (rung.past.firm + rung.past.deferrable).sum(axis=1)
+    return float(np.nanmean(total[-STEP_HOURS:]))
+
+
+def _has_less(rung: Rung, observed: float) -> bool:
+    return rung.needed < observed * (1 - _TINY)
+
+
+def _none_left(rung: Rung, supply: Supply) -> str | None:
+    """Why no term is offered to the pool, where all that it could have were withdrawn."""
+    offers = [supply.offers[name] for name in rung.pool.offers]
+    if any(one.terms or one.plan_rate is not None for one in offers):
+        return None
+    told = [one.why for one in supply.withdrawn if one.offer in rung.pool.offers]
+    return told[0] if told else None
 
 
 def _reason(rung: Rung) -> str:
     """Why so many: what to do at an end, the whole plan tells, which moves work there."""
     if rung.held and rung.advice.reason.startswith("Let "):
-        return f"What runs there today fills too little of the {rung.held:,.1f} GPUs owned."
+        what = "What runs there today"
+        if _has_less(rung, _observed(rung)):
+            what = f"Of what runs there today known events leave {rung.needed:,.2f} GPUs, which"
+        return f"{what} fills too little of the {rung.held:,.1f} GPUs owned."
     return rung.advice.reason
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from planner.forecast.inputs import History
 from planner.forecast.ladder import Market, Offer, ladder
 from planner.forecast.scenarios import forecast
-from planner.ladder import STEP_HOURS, YEAR_HOURS
+from planner.ladder import STEP_HOURS, YEAR_HOURS, spoken_term
+from planner.supply import Withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ def weighed(supply: Supply, rungs: Sequence[Rung], caution: float) -> Supply:
     """
     keeps: dict[str, set[int]] = {}
     notes: list[str] = []
+    told: dict[str, str] = {}
     for rung in rungs:
         offers = _market_offers(rung, supply)
         if all(one.term_hours <= YEAR_HOURS for one in offers):
@@ -43,6 +45,7 @@ def weighed(supply: Supply, rungs: Sequence[Rung], caution: float) -> Supply:
         lengths = {one.term_hours for one in offers if one.name in chosen}
         for name in rung.pool.offers:
             keeps.setdefault(name, set()).update(lengths)
+            told[name] = found.reason
         notes.append(
             f"terms for {rung.pool.name}, weighed over {_SCENARIOS} ways in which its firm demand "
             f"may come: {found.reason[0].lower()}{found.reason[1:].rstrip('.')}"
@@ -60,7 +63,25 @@ def weighed(supply: Supply, rungs: Sequence[Rung], caution: float) -> Supply:
         )
         for name, offer in supply.offers.items()
     }
-    return replace(supply, offers=kept, notes=(*supply.notes, *notes))
+    withdrawn = tuple(
+        Withdrawn(name, term, _not_now(term.term_hours, told[name]))
+        for name in sorted(told)
+        for term in supply.offers[name].terms
+        if term not in kept[name].terms
+    )
+    return replace(supply, offers=kept, notes=(*supply.notes, *notes), withdrawn=withdrawn)
+
+
+def _not_now(hours: int, reason: str) -> str:
+    """Why a term is not offered, from the answer of the weighing of all terms."""
+    plain = reason.removeprefix("Buy nothing yet: ").removeprefix("Buy nothing: ").rstrip(".")
+    return (
+        f"a term of {spoken_term(hours)} is not offered now: over {_SCENARIOS} ways in which its "
+        f"firm demand may come the best is to {plain[0].lower()}{plain[1:]}"
+        if plain.startswith("Buy ")
+        else f"a term of {spoken_term(hours)} is not offered now: over {_SCENARIOS} ways in which "
+        f"its firm demand may come, {plain}"
+    )
 
 
 def _market_offers(rung: Rung, supply: Supply) -> tuple[Offer, ...]:
@@ -73,12 +94,7 @@ def _market_offers(rung: Rung, supply: Supply) -> tuple[Offer, ...]:
             ways.append((YEAR_HOURS, offer.plan_rate))
         for hours, rate in ways:
             rates[hours] = min(rate, rates.get(hours, rate))
-    return tuple(Offer(_spoken(hours), rates[hours], hours) for hours in sorted(rates))
-
-
-def _spoken(hours: int) -> str:
-    years = hours / YEAR_HOURS
-    return "1 year" if years == 1 else f"{years:g} years"
+    return tuple(Offer(spoken_term(hours), rates[hours], hours) for hours in sorted(rates))
 
 
 def _market(rung: Rung, offers: tuple[Offer, ...], caution: float) -> Market:

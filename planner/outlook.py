@@ -15,7 +15,7 @@ from planner.assemble import PlanRules
 from planner.classes import eligible
 from planner.future import future_for, year_ahead
 from planner.horizon import horizon_of
-from planner.ladder import ladder
+from planner.ladder import ladder, unpriced
 from planner.ladder_steps import limits_of, sized
 from planner.last_night import target
 from planner.long_terms import weighed
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from planner.assemble import Need
     from planner.future import Future
     from planner.horizon import Horizon
-    from planner.ladder import Rung
+    from planner.ladder import Rung, Unpriced
     from planner.outcome import Plan as Bought
     from planner.planning import NightInputs
     from planner.settings import WorkloadClass
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 class Outlook:
     """The solved stages, what could be had and is owned, the planned year, and the ladder.
 
-    `events` are the known events that the demand to come counts.
+    `events` are the known events that the demand to come counts; `unpriced` is work that no term
+    is priced for.
     """
 
     waterfall: Waterfall
@@ -57,6 +58,7 @@ class Outlook:
     owned: tuple[OwnedPart, ...]
     rungs: tuple[Rung, ...]
     events: tuple[KnownEvent, ...] = ()
+    unpriced: tuple[Unpriced, ...] = ()
 
 
 def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
@@ -67,6 +69,7 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
     needs = _needs(bill, supply, given)
     quotas, notes = quotas_from(given.settings.quotas, needs, supply)
     future, rungs = _ahead(needs, supply, planned, given)
+    apart = unpriced(needs, supply, given.covered, planned) if is_long(given) else ()
     told = _too_short(given) if future is None else future.warnings
     supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told))
     settings = given.settings.plan
@@ -92,7 +95,7 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         future=future,
     )
     events = () if future is None else future.events
-    return Outlook(run(bill, basis), supply, planned, owned, rungs, events)
+    return Outlook(run(bill, basis), supply, planned, owned, rungs, events, apart)
 
 
 def is_long(given: NightInputs) -> bool:

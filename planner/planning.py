@@ -31,6 +31,7 @@ from planner.reasons import Basis as ReasonsBasis
 from planner.reasons import Last, reasons
 from planner.rightsizing import Advice, recommend, to_cents
 from planner.risks import owned_kinds, risks_of
+from planner.unpriced import unpriced_endings, unpriced_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -235,16 +236,18 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
         last = Last(given.last.date, said, given.settings.plan.tolerance)
     waterfall, supply = found.waterfall, found.supply
     made = reasons(ReasonsBasis(waterfall, supply, found.planned, found.owned), last)
+    terms = given.settings.plan.terms
+    dates = {row["id"]: f"{row['end']:%Y-%m-%d}" for row in records(given.commitments)}
     return replace(
         made,
         events=found.events,
-        ladder=ladder_steps(found.rungs, waterfall, found.planned),
-        ending=ending_parts(
-            found.rungs,
-            waterfall,
-            supply,
-            found.planned,
-            {row["id"]: f"{row['end']:%Y-%m-%d}" for row in records(given.commitments)},
+        ladder=(
+            *ladder_steps(found.rungs, waterfall, found.planned, supply),
+            *unpriced_steps(found.unpriced, found.planned, terms),
+        ),
+        ending=(
+            *ending_parts(found.rungs, waterfall, supply, found.planned, dates),
+            *unpriced_endings(found.unpriced, supply, found.planned, dates, terms),
         ),
     )
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _CAPACITY = ("reserved", "capacity_block", "owned")
 _USES = {"on_demand": "on demand", "spot": "as spot"}
 _BUDGET_STEP = 1000.0  # USD
+_RULE = 'the rule of "Commit now, or wait"'
+_FORBIDDEN = re.compile(r"the commitment limit (.+) does not allow it")
+_USED_UP = re.compile(r"the commitment limit (.+?) \((\S+) GPUs, (\S+) held\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,11 @@ def _options(basis: Basis) -> tuple[PlanOption, ...]:
         _bought(one, basis) for one in purchases(waterfall.plan, basis.supply, waterfall.instead)
     ]
     bought.sort(key=lambda one: (-(one.alternative_per_month or 0), one.key))
-    left = [*_rejected(basis), *unused_hourly(waterfall.plan, basis.supply)]
+    left = [
+        *_rejected(basis),
+        *_withdrawn(basis),
+        *unused_hourly(waterfall.plan, basis.supply),
+    ]
     return (*bought, *sorted(left, key=_nearness))
 
 
@@ -186,9 +193,21 @@ def _rejected(basis: Basis) -> list[PlanOption]:
     return found
 
 
+def _withdrawn(basis: Basis) -> list[PlanOption]:
+    """Terms that are allowed and sold but that no pool should take now."""
+    found = []
+    for one in basis.supply.withdrawn:
+        term, hourly = one.term, basis.supply.offers[one.offer].on_demand
+        bare = _bare("reservation", (one.offer, f"{term.name}/{term.payment}"), basis, one.why)
+        even = term.rate / hourly if hourly else None
+        found.append(replace(bare, usd_per_gpu_hour=round(term.rate, 9), break_even_share=even))
+    return found
+
+
 def _not_bought(one: Rejected, basis: Basis) -> PlanOption:
     saves, costs = to_cents(one.saves_usd_per_month), to_cents(one.costs_usd_per_month)
-    bare = _bare(one.kind, (one.offer, one.id), basis, one.reason)
+    reason = _FORBIDDEN.sub(rf"{_RULE} allows no more of \1 now", one.reason)
+    bare = _bare(one.kind, (one.offer, one.id), basis, reason)
     return replace(bare, saves_per_month=saves, costs_per_month=costs)
 
 
@@ -260,15 +279,21 @@ def _at_stake(basis: Basis, where: str, is_plan: bool) -> tuple[float, float]:
 
 
 def _limits(plan: Solved) -> tuple[PlanLimit, ...]:
-    """Quotas by the machine types sold there, and the budget by steps, the dearest first."""
+    """Quotas by the machine types sold there, the budget by steps, and what may be committed to.
+
+    The dearest stand first.
+    """
     why = plan.result.why
     found = []
     for limit in () if why is None else why.limits:
         if limit.kind == "upfront_budget":
             worth = to_cents(limit.most * _BUDGET_STEP)
             found.append(PlanLimit(limit.kind, "", "", f"${_BUDGET_STEP:,.0f}", worth))
-            continue
-        found += _of_quota(limit, plan)
+        elif limit.kind == "commitment_limit":
+            cloud, _, family = limit.name.partition(" ")
+            found.append(PlanLimit(limit.kind, cloud, "", f"{family} GPU", to_cents(limit.most)))
+        else:
+            found += _of_quota(limit, plan)
     return tuple(sorted(found, key=_worth))
 
 
@@ -329,7 +354,8 @@ def _in_words(limit: str) -> str:
     def named(found: re.Match[str]) -> str:
         return f"owned capacity on {place(base_name(found[1]))}{' ends' if found[2] else ''}"
 
-    return re.sub(r"owned capacity on (\S+)( ends at hour \d+)?", named, limit)
+    ruled = _USED_UP.sub(rf"{_RULE} on \1 (\2 GPUs, \3 committed to)", limit)
+    return re.sub(r"owned capacity on (\S+)( ends at hour \d+)?", named, ruled)
 
 
 def _day(horizon: Horizon, hour: int) -> str:

@@ -71,12 +71,22 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A term that is sold and allowed, but not offered to this plan, and why."""
+
+    offer: str
+    term: Term
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Supply:
-    """All offers by id, what is owned, and notes for the report."""
+    """All offers by id, what is owned, notes for the report, and terms that are not offered."""
 
     offers: dict[str, SupplyOffer]
     owned: tuple[Owned, ...]
     notes: tuple[str, ...] = field(default=())
+    withdrawn: tuple[Withdrawn, ...] = ()
 
     def owns(self, offer: str) -> bool:
         """Whether anything of the offer is paid for already."""

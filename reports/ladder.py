@@ -22,6 +22,7 @@ def view(reasons: Reasons | None) -> dict[str, Any] | None:
         return None
     return {
         "pools": reasons.ladder,
+        "has_events": bool(reasons.events),
         "sentences": [sentence(one) for one in reasons.ladder],
         "ending": [
             {"one": one, "action": _ACTIONS.get(one.action, one.action)} for one in reasons.ending
@@ -62,14 +63,25 @@ then.'
     """
     words = "buy nothing yet" if one.bought <= 0 else f"commit to {_gpus(one.bought)} now"
     if one.bought <= 0 and one.allowed > 0:
-        words += f", though {_gpus(one.allowed)} would be allowed: other ways cost less"
-    text = f"{one.pool}: {words}. {one.reason}"
+        words += f", though {_gpus(one.allowed)} would be allowed: "
+        words += one.withdrawn or "other ways cost less"
+    text = f"{one.pool}: {words}. {_once(one.reason) if one.bought <= 0 else one.reason}"
     if one.later > 0:
         more = "more " if one.bought > 0 else ""
         gpus = _gpus(one.later, more)
         pays = "pay" if gpus.endswith("s") else "pays"
         text += f" {gpus} {pays} if demand holds until {one.next_step}: decide then."
     return text
+
+
+def _once(reason: str) -> str:
+    """The reason without the advice that stands before it already.
+
+    >>> _once("Buy nothing yet: too little demand is known."), _once("It fell.")
+    ('Too little demand is known.', 'It fell.')
+    """
+    plain = reason.removeprefix("Buy nothing yet: ").removeprefix("Buy nothing: ")
+    return f"{plain[:1].upper()}{plain[1:]}"
 
 
 def _gpus(count: float, more: str = "") -> str:
