@@ -67,7 +67,7 @@ class PlanOption:
 
 @dataclass(frozen=True, slots=True)
 class PlanLimit:
-    """A quota or the upfront budget: what one `unit` more of it would save a month.
+    """A quota, the upfront budget or what may be committed to: what a `unit` more saves a month.
 
     None where it would serve hours that nothing serves now: those have no price.
     """

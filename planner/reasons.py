@@ -290,11 +290,26 @@ def _limits(plan: Solved) -> tuple[PlanLimit, ...]:
             worth = to_cents(limit.most * _BUDGET_STEP)
             found.append(PlanLimit(limit.kind, "", "", f"${_BUDGET_STEP:,.0f}", worth))
         elif limit.kind == "commitment_limit":
-            cloud, _, family = limit.name.partition(" ")
-            found.append(PlanLimit(limit.kind, cloud, "", f"{family} GPU", to_cents(limit.most)))
+            found.append(_of_rule(limit, plan))
         else:
             found += _of_quota(limit, plan)
     return tuple(sorted(found, key=_worth))
+
+
+def _of_rule(limit: Limit, plan: Solved) -> PlanLimit:
+    """The instance that the rule forbids and that would save most; else a GPU, at the most."""
+    why = plan.result.why
+    forbidden = [
+        (one.saves_usd_per_month - one.costs_usd_per_month, one.offer)
+        for one in (() if why is None else why.rejected)
+        if one.offer and one.reason == f"the commitment limit {limit.name} does not allow it"
+    ]
+    if forbidden:
+        saves, offer = max(forbidden)
+        cloud, region, name = base_name(offer).split("/")
+        return PlanLimit(limit.kind, cloud, region, name, to_cents(saves))
+    cloud, _, family = limit.name.partition(" ")
+    return PlanLimit(limit.kind, cloud, "", f"{family} GPU", to_cents(limit.most))
 
 
 def _worth(one: PlanLimit) -> tuple[object, ...]:

@@ -79,10 +79,14 @@ def line_to_buy(one: PlanOption) -> str:
 
 
 def limit_sentences(reasons: Reasons | None) -> list[str]:
-    """What more of each quota and of the upfront budget would save, dearest first."""
+    """What more of each quota, of the upfront budget and of commitments would save, dearest first.
+
+    Commitments are held back by the rule of the ladder, which tells when to decide again.
+    """
     limits = () if reasons is None else reasons.limits
+    steps = [] if reasons is None else [step.next_step for step in reasons.ladder]
     worth = [
-        _limit(one)
+        _limit(one, min(steps, default=None))
         for one in limits
         if one.saves_per_month is None or numbers.rounded(one.saves_per_month) > 0
     ]
@@ -94,8 +98,19 @@ def limit_sentences(reasons: Reasons | None) -> list[str]:
     return texts + (["More upfront budget would save nothing."] if budget else [])
 
 
-def _limit(one: PlanLimit) -> str:
+def _limit(one: PlanLimit, day: str | None) -> str:
+    """What more of a limit would save; `day` is that of the next decision to commit."""
     saves = numbers.amount(one.saves_per_month)
+    if one.kind == "commitment_limit":
+        whole = bool(one.region)
+        where = (
+            f"{one.unit} in {one.cloud} {one.region}" if whole else f"{one.unit}s on {one.cloud}"
+        )
+        return (
+            f'The rule of "Commit now, or wait" allows to commit to no more {where} now: one more '
+            f"would save {'' if whole else 'up to '}{saves} a month if demand comes as forecast."
+            f"{f' Decide on {day}.' if day else ''}"
+        )
     if one.kind == "upfront_budget":
         return (
             f"Each further {one.unit} of upfront budget would save about {saves} a month, "

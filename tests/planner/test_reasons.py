@@ -14,9 +14,11 @@ from planner.class_shares import class_shares
 from planner.horizon import horizon_of
 from planner.optimise.explain import Limit
 from planner.outcome import Result
+from planner.problem import CommitmentLimit
 from planner.purchases import purchases
 from planner.reasons import Basis, owned_parts, reasons
 from planner.settings import OfferRule, WorkloadClass
+from planner.solve import solve
 from planner.stage_solver import StageSolver
 from planner.supply import Owned, Supply, offers_from
 from tests import bills
@@ -232,6 +234,24 @@ def test_a_quota_is_told_by_the_machine_and_binds_what_is_bought_there() -> None
         ("p5.48xlarge", "us-east-1", Decimal(40))  # 8 GPUs at 5.00 a month
     ]
     assert found.options[0].binding == "quota"
+
+
+def test_the_rule_of_commitments_is_told_in_its_own_words() -> None:
+    prices = bills.offers(ON_DEMAND, RESERVED)
+    made = work_out(BUSY_18, prices)
+    offer = made.plan.problem.offers[0].id
+    asked = replace(
+        made.plan.problem, commitment_limits=(CommitmentLimit("aws H100", (offer,), 0),)
+    )
+    result = solve(asked, method="decomposition", with_dispatch=True, with_why=True)
+    made.stages[Stage.BUY] = replace(made.plan, problem=asked, result=result)
+    found = told(BUSY_18, prices, made)
+    # 8 GPUs are needed in 18 of 24 hours: 8 x (6.88 x 18 / 24 - 4.30) = 6.88 an hour.
+    limit = found.limits[0]
+    assert (limit.kind, limit.cloud, limit.unit) == ("commitment_limit", "aws", "p5.48xlarge")
+    assert limit.saves_per_month == cents(6.88 * MONTH)
+    (one,) = [one for one in found.options if one.kind == "reserved"]
+    assert one.why == 'the rule of "Commit now, or wait" allows no more of aws H100 now'
 
 
 def test_a_quota_of_vcpus_on_one_use_is_told_by_the_machine_too() -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from data.ladder import LadderStep
 from data.reasons import PlanLimit, PlanShortage, Reasons, SinceLastNight
 from reports.recommendations import MOST_ROWS, report_markdown
 from reports.why import limit_sentences, proof, unproven
@@ -83,6 +84,25 @@ def test_stages_that_the_time_ended_are_named_with_their_gap():
 )
 def test_a_limit_is_told_by_what_more_of_it_saves(limits, texts):
     assert limit_sentences(Reasons(limits=limits)) == texts
+
+
+def test_the_rule_of_commitments_is_a_limit_with_its_dollars_and_its_day():
+    step = LadderStep("aws H100", 24.0, 0.0, 8.0, 8.0, 8.0, "2026-12-28", 4.3, 6.88, "It pays.")
+    held = PlanLimit("commitment_limit", "aws", "us-east-1", "p5.48xlarge", Decimal("5266.2"))
+    (text,) = limit_sentences(Reasons(limits=(held,), ladder=(step,)))
+    assert text == (
+        'The rule of "Commit now, or wait" allows to commit to no more p5.48xlarge in aws '
+        "us-east-1 now: one more would save $5,266 a month if demand comes as forecast. Decide on "
+        "2026-12-28."
+    )
+    part = PlanLimit("commitment_limit", "aws", "", "H100 GPU", Decimal("658.25"))
+    (text,) = limit_sentences(Reasons(limits=(part,)))
+    assert text.endswith(
+        "no more H100 GPUs on aws now: one more would save up to $658 a month if demand comes as "
+        "forecast."
+    )
+    free = dataclasses.replace(held, saves_per_month=Decimal(0))
+    assert limit_sentences(Reasons(limits=(free,))) == []
 
 
 def test_a_shortage_names_class_days_hours_and_what_stands_in_the_way():
