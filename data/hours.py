@@ -31,6 +31,15 @@ class Window:
         return pd.date_range(self.start, self.end, freq="h", inclusive="left", tz=UTC)
 
 
+def counted_hours(number: int) -> str:
+    """A number of hours in words.
+
+    >>> counted_hours(1), counted_hours(5)
+    ('1 hour', '5 hours')
+    """
+    return f"{number} hour{'' if number == 1 else 's'}"
+
+
 def day_start(day: date) -> datetime:
     """Midnight UTC at which the day starts."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC)

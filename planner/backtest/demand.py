@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.hours import iso
+from data.hours import counted_hours, iso
 from planner.backtest.simulate import Load
 from planner.forecast.inputs import History
 
@@ -118,12 +118,13 @@ def gap_notes(demand: Demand) -> list[str]:
         gone, holes = absent[:, place], missing[:, place]
         if gone.any():
             notes.append(
-                f'class "{name}" has no row in {int(gone.sum())} hours, the first '
+                f'class "{name}" has no row in {counted_hours(int(gone.sum()))}, the first '
                 f"{demand.name(int(np.argmax(gone)))}, over a week on end: taken as not running"
             )
         if holes.any():
+            hours = counted_hours(int(holes.sum()))
             notes.append(
-                f'class "{name}" has no reading in {int(holes.sum())} hours in which others have '
+                f'class "{name}" has no reading in {hours} in which others have '
                 f"one, the first {demand.name(int(np.argmax(holes)))}: taken between its neighbours"
             )
     return notes

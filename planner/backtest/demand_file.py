@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from data.errors import ConfigError, Problem
+from data.hours import counted_hours
 from planner.backtest.demand import Demand, gap_notes
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def read_spot_availability(path: Path) -> FloatArray:
     _fault_span(table, at)
     if not table.faults and int(at.max() - at.min()) + 1 != len(at):
         missing = sorted(set(range(int(at.min()), int(at.max()))) - set(at.astype(int).tolist()))
-        what = f"{len(missing)} hours are missing between the first and the last"
+        what = f"{counted_hours(len(missing))} missing between the first and the last"
         table.faults.append(Problem(str(path), what, "state every hour of the span"))
     refuse(table, path)
     return share[np.argsort(at)]

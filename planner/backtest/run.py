@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,6 +27,7 @@ from planner.backtest.result import (
 from planner.backtest.rivals import RULES, Step
 from planner.backtest.simulate import costs
 from planner.forecast.inputs import Advice, Held
+from planner.forecast.known import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from planner.forecast.inputs import History, Terms
 
 
+_NUMBER = re.compile(r"[0-9]+([.,][0-9]+)*")
 _ROUNDING = 1e-9  # so that 0.29 of 100 hours are 29
 
 
@@ -81,14 +85,34 @@ def backtest(demand: Demand, terms: Terms, train_share: float, adviser: Adviser)
     forever = (Decision(test.start, level, ""),)
     constant = dataclasses.replace(terms, term_hours=test.stop - test.start)
     foresight = _policy(FORESIGHT, forever, dataclasses.replace(test, terms=constant))
-    warnings = [*demand.notes, *(text for _hour, one in advised for text in one.warnings)]
     return Backtest(
         train_hours=test.start,
         test_hours=test.stop - test.start,
         policies=(*policies, dataclasses.replace(foresight, decisions=())),
         coverage=_coverage(test, advised),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(dict.fromkeys((*demand.notes, *_step_warnings(demand, advised)))),
     )
+
+
+def _step_warnings(demand: Demand, advised: list[tuple[int, Advice]]) -> list[str]:
+    """What the planning steps warn of, each kind once: at its first step, and how often again.
+
+    Warnings that differ in their numbers alone are of one kind. Of hours that are left out the
+    notes on the demand tell already.
+    """
+    texts: dict[str, str] = {}
+    again: Counter[str] = Counter()
+    for hour, one in advised:
+        for kind, text in {_NUMBER.sub("#", text): text for text in one.warnings}.items():
+            if demand.notes and text.endswith(f"{LEFT_OUT}."):
+                continue
+            if kind in texts:
+                again[kind] += 1
+            else:
+                texts[kind] = f"planning step of {demand.name(hour)}: {text}"
+    more = {kind: f" The same at {count} later steps." for kind, count in again.items()}
+    more |= {kind: " The same at a later step." for kind, count in again.items() if count == 1}
+    return [text + more.get(kind, "") for kind, text in texts.items()]
 
 
 def _refuse_empty(demand: Demand, start: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data.hours import counted_hours
 from planner.forecast.known import DAY
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ def _settled(total: FloatArray, history: History) -> tuple[FloatArray, list[str]
         hours = int((column > cap).sum())
         if cap > 0 and hours:
             gpus[:, place] = np.minimum(column, cap)
-            warnings.append(f"{name}: {hours} hours far above all others count as {cap:.4g} GPUs.")
+            verb = "counts" if hours == 1 else "count"
+            warnings.append(
+                f"{name}: {counted_hours(hours)} far above all others {verb} as {cap:.4g} GPUs."
+            )
     return gpus, warnings
 
 

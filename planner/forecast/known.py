@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data.hours import counted_hours
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 DAY = 24
 WEEK = 168
 FEWEST_HOURS = 24  # less says nothing about a day, let alone a year
+LEFT_OUT = "left out"  # how a warning on hours without a reading ends
 _SHORT_DAYS = 14
 _SPIKE_SHARE = 0.01  # demand in fewer hours than this is a spike
 _STALE_HOURS = 6
@@ -146,6 +149,9 @@ def _gaps(kept: Places, hours: int, tail: int, carried: int) -> list[str]:
         texts.append(
             f"The last {tail} recorded hours read 0 after a week without a 0; "
             "they are taken as not yet recorded."
+            if tail > 1
+            else "The last recorded hour reads 0 after a week without a 0; "
+            "it is taken as not yet recorded."
         )
     if not len(kept):
         return texts
@@ -153,29 +159,34 @@ def _gaps(kept: Places, hours: int, tail: int, carried: int) -> list[str]:
     late = hours - 1 - int(kept[-1])
     if missing > 0:
         share = missing / (hours - int(kept[0]))
-        texts.append(f"{missing} hours ({share:.1%}) have no reading and are left out.")
+        verbs = "has no reading and is" if missing == 1 else "have no reading and are"
+        texts.append(f"{counted_hours(missing)} ({share:.1%}) {verbs} {LEFT_OUT}.")
     if late - tail >= _STALE_HOURS:
         texts.append(f"The last {late} hours have no reading; what happened since is not known.")
     if carried:
-        texts.append(f"In {carried} hours a class has no reading; its last one is carried on.")
+        texts.append(
+            f"In {counted_hours(carried)} a class has no reading; its last one is carried on."
+        )
     return texts
 
 
 def _doubts(total: FloatArray, hours: int) -> list[str]:
     """Warnings about a demand too short, absent, ended, or seen in a few hours only."""
     if len(total) < FEWEST_HOURS:
-        return [f"Only {len(total)} hours of demand are known; advice needs {FEWEST_HOURS}."]
+        verb = "is" if len(total) == 1 else "are"
+        known = f"Only {counted_hours(len(total))} of demand {verb} known"
+        return [f"{known}; advice needs {FEWEST_HOURS}."]
     texts: list[str] = []
     if hours < _SHORT_DAYS * DAY:
-        texts.append(
-            f"Only {hours / DAY:.3g} days of demand are known; a promise of months rests on them."
-        )
+        days = f"{hours / DAY:.3g}"
+        known = "day of demand is" if days == "1" else "days of demand are"
+        texts.append(f"Only {days} {known} known; a promise of months rests on no more.")
     busy = np.flatnonzero(total > 0)
     if not len(busy):
         return [*texts, "No demand was recorded in any hour."]
     quiet = len(total) - 1 - int(busy[-1])
     if len(busy) <= max(_SPIKE_SHARE * len(total), 1):
-        texts.append(f"Demand was recorded in {len(busy)} of {len(total)} hours only.")
+        texts.append(f"Demand was recorded in {len(busy)} of {counted_hours(len(total))} only.")
     elif quiet >= DAY:
         texts.append(f"There has been no demand for the last {quiet} hours.")
     return texts
@@ -186,4 +197,6 @@ def _capacity(history: History) -> list[str]:
     if full is None or not full.any():
         return []
     hours = int(full.any(axis=1).sum())
-    return [f"In {hours} hours a pool was full, so demand may have been higher than recorded."]
+    return [
+        f"In {counted_hours(hours)} a pool was full, so demand may have been higher than recorded."
+    ]

@@ -92,6 +92,7 @@ def test_a_gap_is_a_warning_and_exit_code_4(tmp_path, weekly):
     assert answer.code == 4
     assert any("3 of 2016 hours have no reading" in one for one in answer.json["warnings"])
     assert "warning: 3 of 2016 hours" in answer.err
+    assert sum("no reading" in one for one in answer.json["warnings"]) == 1
 
 
 def test_the_options_move_the_cut_and_the_steps(tmp_path, weekly):

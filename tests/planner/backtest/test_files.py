@@ -217,7 +217,7 @@ def test_spot_availability_is_read_in_the_order_of_its_hours(write):
         "repeats an earlier row",
     ]
     (gap,) = faults(read_spot_availability, write("u.csv", "hour,available\n0,1\n3,1\n"))
-    assert "2 hours are missing" in gap
+    assert "2 hours missing between" in gap
 
 
 def test_the_faults_of_all_files_come_at_once_each_under_its_file(write):

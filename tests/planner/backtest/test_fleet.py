@@ -54,4 +54,4 @@ def test_what_the_advice_warns_of_is_told_with_its_pool():
         return Advice(advice.gpus, advice.reason, ("short history",))
 
     _made, notes = backtest_pools({"aws H100": Case(demand([5.0] * 8), terms())}, adviser)
-    assert "aws H100: short history" in notes
+    assert "aws H100: planning step of hour 4: short history" in notes

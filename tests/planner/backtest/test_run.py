@@ -174,3 +174,19 @@ def test_a_part_without_a_reading_is_refused():
 def test_advice_that_is_no_whole_number_of_instances_is_no_advice():
     with pytest.raises(ValueError, match="whole instances"):
         backtest(demand([1] * 8), terms(gpus_per_instance=2), 0.5, lambda *_known: Advice(3, "odd"))
+
+
+def test_a_warning_of_several_steps_is_told_once_with_the_first_of_them():
+    """Steps at hours 4, 8 and 12 of a demand that begins at hour 100."""
+
+    def adviser(history, given):
+        said = [f"only {history.hours} hours.", "3 hours (25.0%) have no reading and are left out."]
+        return Advice(0, "none", (*said, "odd") if history.hours == 12 else tuple(said))
+
+    rules = terms(replan_hours=4)
+    gaps = demand([1] * 16, start=100, notes=("3 of 16 hours have no reading",))
+    assert backtest(gaps, rules, 0.25, adviser).warnings == (
+        "3 of 16 hours have no reading",
+        "planning step of hour 104: only 4 hours. The same at 2 later steps.",
+        "planning step of hour 112: odd",
+    )

@@ -76,7 +76,7 @@ def test_one_hour_far_above_all_others_is_cut_and_that_is_said():
     gpus[100] = 500
     days = days_of(history(gpus))
     assert days.mean[0] == pytest.approx((5 * 479 + 15) / 480)  # 3 x 5
-    assert days.warnings == ("a: 1 hours far above all others count as 15 GPUs.",)
+    assert days.warnings == ("a: 1 hour far above all others counts as 15 GPUs.",)
     assert days_of(history(np.r_[np.full(240, 5.0), np.full(240, 500.0)])).warnings == ()
 
 

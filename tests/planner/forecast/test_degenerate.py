@@ -38,7 +38,7 @@ def test_no_demand(weeks, reserved, size):
 def test_one_hour_of_history(level, reserved, size):
     advice = advise(history([level]), terms(reserved=reserved, gpus_per_instance=size))
     assert advice.gpus == 0
-    assert any("Only 1 hours" in text for text in advice.warnings)
+    assert any("Only 1 hour of demand is known;" in text for text in advice.warnings)
     assert "yet" in advice.reason
 
 
