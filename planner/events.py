@@ -93,7 +93,7 @@ def _effect(
     names: Sequence[str],
 ) -> KnownEvent:
     """What an event changes: `demands` are those before and after it, by class id."""
-    old, new = (sum(one[name] for name in names) for one in demands)
+    old, new = (np.sum([one[name] for name in names], axis=0) for one in demands)
     scenarios, year = old.shape
     lasts = slice(span.start, span.end)
     share = (span.end - span.start) / year

@@ -75,12 +75,10 @@ def weighed(supply: Supply, rungs: Sequence[Rung], caution: float) -> Supply:
 def _not_now(hours: int, reason: str) -> str:
     """Why a term is not offered, from the answer of the weighing of all terms."""
     plain = reason.removeprefix("Buy nothing yet: ").removeprefix("Buy nothing: ").rstrip(".")
+    best = "it is best to " if plain.startswith("Buy ") else ""
     return (
-        f"a term of {spoken_term(hours)} is not offered now: over {_SCENARIOS} ways in which its "
-        f"firm demand may come the best is to {plain[0].lower()}{plain[1:]}"
-        if plain.startswith("Buy ")
-        else f"a term of {spoken_term(hours)} is not offered now: over {_SCENARIOS} ways in which "
-        f"its firm demand may come, {plain}"
+        f"a term of {spoken_term(hours)} is not offered now, since over {_SCENARIOS} ways in which "
+        f"its firm demand may come {best}{plain[0].lower()}{plain[1:]}"
     )
 
 

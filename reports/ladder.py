@@ -118,6 +118,6 @@ def scenarios(solve: SolveFigures) -> str:
 
 
 def risk_month(solve: SolveFigures) -> str | None:
-    """The weight of the dearest ways, a month; None where there is none."""
+    """What the plan weighs for caution and nobody pays, a month; None where there is none."""
     month = Decimal(repr(solve.risk)) / 12
     return numbers.amount(month) if numbers.rounded(month) else None

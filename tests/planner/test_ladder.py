@@ -12,12 +12,13 @@ import pytest
 
 from planner.assemble import Need
 from planner.horizon import horizon_of
-from planner.ladder import ladder, pool_terms, pools
+from planner.ladder import ladder, pool_terms, pools, unpriced
 from planner.ladder_steps import committed_gpus, limits_of, sized
 from planner.outcome import Commitment, Plan, ReservedCount
 from planner.problem import CommitmentLimit, Offer, Problem
 from planner.settings import EventRule
 from planner.supply import Owned, Supply, SupplyOffer, Term
+from planner.unpriced import unpriced_endings, unpriced_steps
 from tests import bills
 from tests.planner.test_last_night import ON_DEMAND, RESERVED, bought, night, nodes
 
@@ -84,6 +85,33 @@ def test_work_that_nothing_may_be_committed_to_for_is_in_no_pool():
         offer(AWS, 4.30, 6.88, terms=()), replace(offer(GCP, 7.70, 11.0), on_demand=None)
     )
     assert pools([need("serve", {AWS: 24.0, GCP: 8.0})], hourly) == []
+
+
+def test_work_that_no_term_is_priced_for_is_told_with_what_is_owned_there():
+    bare = supply(offer(AWS, 4.30, 6.88, terms=()), offer(GCP, 7.70, 11.0))
+    needs = [need("serve", {AWS: 24.0, GCP: 8.0}), need("train", {AWS: 2.0})]
+    owned = (
+        Owned("ri-1", AWS, 16.0, YEAR.hours // 2, 0.0, 0.0),
+        Owned("ri-2", AWS, 8.0, YEAR.hours, 0.0, 0.0),
+    )
+    bare = replace(bare, owned=owned)
+    (one,) = unpriced(needs, bare, COVERED, YEAR)
+    assert (one.cloud, one.family) == ("aws", "H100")
+    assert (one.needed, one.held, one.on_demand) == (26.0, 24.0, 6.88)
+    (step,) = unpriced_steps((one,), YEAR, ("3y",))
+    assert (step.needed, step.allowed, step.reserved) == (26.0, 0.0, None)
+    assert step.reason == "No price for 3 years."
+    (end,) = unpriced_endings((one,), bare, YEAR, {"ri-1": "2027-03-01"}, ("3y",))
+    assert (end.id, end.ends, end.action) == ("ri-1", "2027-03-01", "decide")
+    assert (end.expected_share, end.break_even_share) == (None, None)
+
+
+def test_a_pool_says_of_which_term_its_rate_is():
+    three = Term("reserved_3y", "monthly", 3.0, 0.0, 26280)
+    one = Term("reserved_1y", "monthly", 4.3, 0.0, 8760)
+    for terms, said in (((one, three), "1 year"), ((three,), "3 years")):
+        (rung,) = ladder([STEADY], supply(offer(AWS, 0.0, 6.88, terms=terms)), COVERED, YEAR)
+        assert rung.term == said
 
 
 def test_what_may_run_on_cheaper_spot_is_not_committed_to():

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from planner.forecast.inputs import Advice, History, Terms
+from planner.horizon import horizon_of
 from planner.ladder import Pool, Rung
 from planner.long_terms import weighed
-from planner.supply import Supply, SupplyOffer, Term
+from planner.reasons import Basis, reasons
+from planner.supply import Supply, SupplyOffer, Term, Withdrawn, offers_from
+from tests import bills
+from tests.planner.test_waterfall import ON_DEMAND, work_out
 
 ONE = Term("1y", "monthly", 2.6, 0.0, 8760)
 THREE = Term("3y", "monthly", 1.7, 0.0, 26280)
@@ -43,6 +49,37 @@ def test_a_steady_need_may_take_the_long_term():
     left, notes = terms_left(np.full(HOURS, 16.0))
     assert left == ["1y", "3y"]
     assert "for 3 years" in notes[0]
+
+
+def test_a_term_that_is_withdrawn_is_told_with_its_reason():
+    """Nothing is needed, so no term can pay; 16 GPUs in every hour earn theirs."""
+    supply = weighed(Supply({"aws/r/p5": offer(ONE, THREE)}, ()), [rung(np.zeros(HOURS))], 0.2)
+    (one,) = supply.withdrawn
+    assert (one.offer, one.term) == ("aws/r/p5", THREE)
+    assert one.why == (
+        "a term of 3 years is not offered now, since over 40 ways in which its firm demand may "
+        "come no layer of the demand pays for a reservation"
+    )
+    kept = weighed(Supply({"aws/r/p5": offer(ONE, THREE)}, ()), [rung(np.full(HOURS, 16.0))], 0.2)
+    assert kept.withdrawn == ()
+
+
+def test_a_withdrawn_term_stands_among_what_was_not_chosen():
+    """A node of 8 H100s at $6.88 an hour on demand; three years at $2.15 are 31.25% of that."""
+    fleet = bills.fleet(bills.node_hours("i-busy", range(18)))
+    prices = bills.offers(ON_DEMAND, bills.price("reserved_1y", 4.30))
+    supply = Supply(offers_from(prices, bills.shapes(), bills.as_numbers(fleet), ["1y"]), ())
+    three = Term("reserved_3y", "monthly", 2.15, 0.0, 26280)
+    held_back = Withdrawn("aws/us-east-1/p5.48xlarge", three, "a term of 3 years is not offered")
+    window = bills.window()
+    basis = Basis(
+        work_out(fleet, prices), replace(supply, withdrawn=(held_back,)),
+        horizon_of(window.end, window.hours), (),
+    )  # fmt: skip
+    (one,) = (one for one in reasons(basis, None).options if one.term == "reserved_3y/monthly")
+    assert (one.kind, one.count, one.why) == ("reserved", 0.0, "a term of 3 years is not offered")
+    assert one.usd_per_gpu_hour == 2.15
+    assert one.break_even_share == pytest.approx(0.3125)
 
 
 @pytest.mark.parametrize("firm", [np.zeros(HOURS), np.repeat([16.0, 0.0], HOURS // 2)])

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from data.known_events import KnownEvent
 from data.ladder import EndingPart, LadderStep
 from data.reasons import Reasons
 from reports import answer
@@ -30,6 +31,15 @@ STEP = LadderStep("aws H100", 24.0, 8.0, 16.0, 8.0, 0.0, "2026-12-28", 4.3, 6.88
             replace(STEP, bought=0.0),
             "aws H100: buy nothing yet, though 16 GPUs would be allowed: other ways cost less. "
             "It pays.",
+        ),
+        (
+            replace(STEP, bought=0.0, withdrawn="a term of 3 years is not offered now, since x"),
+            "aws H100: buy nothing yet, though 16 GPUs would be allowed: a term of 3 years is not "
+            "offered now, since x. It pays.",
+        ),
+        (
+            replace(STEP, allowed=0.0, bought=0.0, reason="Buy nothing yet: too little is known."),
+            "aws H100: buy nothing yet. Too little is known.",
         ),
         (
             replace(STEP, later=8.0),
@@ -67,6 +77,30 @@ def test_the_report_tells_the_ladder_and_what_ends():
         "In 8 of 10 ways in which demand may come the plan costs between $15,000 and $25,000 a "
         "month and saves between $4,000 and $5,000." in text
     )
+
+
+def test_work_without_a_price_and_what_events_leave_stand_in_the_table():
+    plan = night.plan()
+    bare = replace(STEP, pool="gcp H100", allowed=0.0, bought=0.0, reserved=None, on_demand=None)
+    known = KnownEvent("end", "a", "2027-03-03", None, 0.0, 0.0, 0.5, 3, 6, 8.0, 4.0, -2920.0)
+    reasons = replace(
+        plan.summary.reasons or Reasons(),
+        ladder=(replace(STEP, term="1 year", counted=6.0), bare),
+        ending=(
+            EndingPart("ri-1", "p5 in e", 8.0, "2027-03-01", None, None, "decide", "no price"),
+        ),
+        events=(known,),
+    )
+    summary = replace(plan.summary, reasons=reasons)
+    text = report_markdown(replace(plan, summary=summary), night.tables())
+    assert (
+        "| aws H100 | 24 (6 after known events) | 8 | 16 | 8 | 0 | 4.3000 (1 year) | 6.8800 |"
+    ) in text
+    assert "| gcp H100 | 24 | 8 | 0 | 0 | 0 | - | - |" in text
+    assert "| ri-1 | p5 in e | 8 | 2027-03-01 | - | - | decide | no price. |" in text
+    row = "| end | a | 2027-03-03 | - | x 0 | 50.0% | 3 of 6 | 8 | 4 | -2,920 |"
+    assert row in text
+    assert "with the event's chance counted" in text
 
 
 def test_a_plan_without_a_ladder_or_a_forecast_says_nothing_of_them():
