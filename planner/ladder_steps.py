@@ -196,8 +196,8 @@ def _lasting(supply: Supply, one: Owned) -> list[tuple[Owned, int]]:
 
 def _why(share: float, even: float) -> str:
     then = (
-        f"after its end its like would be at work in {share:.0%} of the hours, and pays above "
-        f"{even:.0%}"
+        f"after its end another like it would be at work in {share:.0%} of the hours, and pays "
+        f"above {even:.0%}"
     )
     if share >= even:
         return f"{then}: renew what the next steps still show to be needed"

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from data.reasons import Reasons
     from planner.outlook import Outlook
     from planner.settings import Settings
-    from planner.supply import Supply
     from planner.waterfall import Waterfall
 
 CURRENCY = "USD"
@@ -130,7 +129,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         inputs=given.deliveries,
         changes=changes(limit_rows, CURRENCY),
         summary=replace(
-            _summary(given, waterfall, supply, advised, left_out, notes),
+            _summary(given, waterfall, advice, advised, left_out, notes),
             reasons=_reasons(given, found),
             risks=risks_of(
                 found,
@@ -255,7 +254,7 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
 def _summary(
     given: NightInputs,
     waterfall: Waterfall,
-    supply: Supply,
+    advice: Advice,
     advised: pd.DataFrame,
     left_out: Decimal,
     notes: Sequence[str],
@@ -297,7 +296,7 @@ def _summary(
         bill=bill,
         states=figures.state_rows(given.fleet),
         classes=figures.class_rows(given.fleet),
-        mix=figures.mix_rows(waterfall.plan, supply),
+        mix=figures.mix_rows(waterfall.plan, advice.supply, advice.kinds),
         solve=figures.solve_figures(waterfall),
         moves=moves(advised),
         rejected_prices=figures.rejected_prices(given.offers),

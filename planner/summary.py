@@ -16,6 +16,8 @@ from planner.idle import IDLE_STATES, by_bucket, idle_cost
 from planner.rightsizing import to_cents
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from planner.assemble import Stage
@@ -92,16 +94,23 @@ def class_rows(fleet: pd.DataFrame) -> tuple[ClassRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.cost, row.workload_class, row.gpu_family)))
 
 
-def mix_rows(plan: Solved, supply: Supply) -> tuple[MixRow, ...]:
-    """What the plan serves each class with, in GPU-hours paid or held."""
+def mix_rows(plan: Solved, supply: Supply, kinds: Mapping[str, str]) -> tuple[MixRow, ...]:
+    """What the plan serves each class with, in GPU-hours paid for.
+
+    `kinds` are the kinds of owned commitments by id: hours of savings plans stand apart.
+    """
     made: dict[tuple[str, str, str], list[float]] = {}
     for row in records(plan.used):
         name, offer, kind = (str(row[key]) for key in ("class", "offer", "kind"))
         hours = float(row["gpu_hours"])
-        price = _marginal_price(kind, plan, supply, offer)
-        sums_of = made.setdefault((base_name(name), base_name(offer), kind), [0.0, 0.0])
-        sums_of[0] += hours
-        sums_of[1] += hours * price
+        if kind == "reserved" and offer != base_name(offer):
+            parts = _owned_parts(plan, supply, base_name(offer), kinds)
+        else:
+            parts = [(kind, 1.0, _marginal_price(kind, plan, supply, offer))]
+        for word, share, price in parts:
+            sums_of = made.setdefault((base_name(name), base_name(offer), word), [0.0, 0.0])
+            sums_of[0] += hours * share
+            sums_of[1] += hours * share * price
     rows = []
     for (name, offer, kind), (hours, cost) in sorted(made.items()):
         workload_class, family = name.rsplit("|", 1)
@@ -111,7 +120,7 @@ def mix_rows(plan: Solved, supply: Supply) -> tuple[MixRow, ...]:
 
 
 def _marginal_price(kind: str, plan: Solved, supply: Supply, name: str) -> float:
-    """USD per GPU-hour of one kind of capacity; committed capacity at its mean rate."""
+    """USD per GPU-hour of one kind of capacity; what is bought ahead at its mean rate."""
     offer = supply.offers[base_name(name)]
     if kind == "spot":
         return offer.spot or 0.0
@@ -119,16 +128,34 @@ def _marginal_price(kind: str, plan: Solved, supply: Supply, name: str) -> float
         return offer.on_demand or 0.0
     if kind == "savings_plan":
         return offer.plan_rate or 0.0
-    if name != offer.id:
-        owned = [one for one in supply.owned if one.offer == offer.id]
-        share = [one.until_hour / plan.problem.hours for one in owned]
-        cost = sum(o.ahead_usd_per_month * s for o, s in zip(owned, share, strict=True))
-        gpus = sum(o.gpus * s for o, s in zip(owned, share, strict=True))
-        return cost / (gpus * HOURS_PER_MONTH) if gpus else 0.0
     rates = {f"{term.name}/{term.payment}": term.rate for term in offer.terms}
     bought = [one for one in plan.result.reservations if one.offer == offer.id]
     count = sum(one.count for one in bought)
     return sum(one.count * rates[one.id] for one in bought) / count if count else 0.0
+
+
+def _owned_parts(
+    plan: Solved, supply: Supply, offer: str, kinds: Mapping[str, str]
+) -> list[tuple[str, float, float]]:
+    """Kind, share of the hours and USD per GPU-hour of what is owned of an offer.
+
+    Which commitment an hour falls to nobody knows: each kind gets its share of the GPU-hours owned.
+    """
+    sums: dict[str, list[float]] = {}
+    for one in supply.owned:
+        if one.offer == offer:
+            lasts = one.until_hour / plan.problem.hours
+            kind = "savings_plan" if kinds.get(one.id) == "savings_plan" else "reserved"
+            entry = sums.setdefault(kind, [0.0, 0.0])
+            entry[0] += one.gpus * lasts
+            entry[1] += one.ahead_usd_per_month * lasts
+    total = sum(gpus for gpus, _ in sums.values())
+    if not total:
+        return [("reserved", 1.0, 0.0)]
+    return [
+        (kind, gpus / total, cost / (gpus * HOURS_PER_MONTH) if gpus else 0.0)
+        for kind, (gpus, cost) in sorted(sums.items())
+    ]
 
 
 def solve_figures(waterfall: Waterfall) -> SolveFigures:

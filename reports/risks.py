@@ -138,8 +138,8 @@ def pool_sentence(one: BacktestPool) -> str:
     >>> from data.risks import BacktestPool
     >>> pool_sentence(BacktestPool("aws H100", 720, 720, 90.0, 80.0, 100.0, "mean", 95.0,
     ...                              2, 1, 0, 16, 1.2, 2.0))
-    'aws H100: 1 purchase in 2 planning steps, 16 GPUs owned at the end; none was at work less \
-than its break-even of 60.0% of the unseen hours that followed.'
+    'aws H100: 1 purchase in 2 planning steps, 16 GPUs committed to at the end; none was at \
+work less than its break-even of 60.0% of the unseen hours that followed.'
     """
     steps = numbers.counted(one.steps, "planning step")
     if not one.purchases:
@@ -148,7 +148,7 @@ than its break-even of 60.0% of the unseen hours that followed.'
     under = "none" if not one.under_break_even else f"{one.under_break_even:,}"
     return (
         f"{one.pool}: {numbers.counted(one.purchases, 'purchase')} in {steps}, "
-        f"{numbers.counted(one.reserved_gpus, 'GPU')} owned at the end; {under} "
+        f"{numbers.counted(one.reserved_gpus, 'GPU')} committed to at the end; {under} "
         f"{'was' if one.under_break_even < 2 else 'were'} at work less than its break-even of "
         f"{even} of the unseen hours that followed."
     )

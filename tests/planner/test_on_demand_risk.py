@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -12,6 +14,7 @@ from data.risks import HopedFor
 from planner.on_demand_risk import hoped_for
 from planner.optimise.shortages import Shortage
 from planner.risks import owned_kinds
+from planner.summary import mix_rows
 from planner.supply import Owned, Supply
 from tests import bills, problems
 from tests.planner.test_waterfall import ON_DEMAND, work_out
@@ -62,6 +65,24 @@ def test_owned_hours_are_assured_in_the_share_of_what_holds_machines() -> None:
     supply = Supply({}, (owned("rack", 8.0, 100), owned("sp", 8.0, 50)))
     kinds = {"rack": "owned", "sp": "savings_plan"}
     assert hoped_for(plan, supply, kinds) == (HopedFor("t", "H100", 60.0, 30.0, 0.0, 0.0, 0.0),)
+
+
+def test_owned_hours_of_a_savings_plan_are_told_apart_in_the_mix() -> None:
+    """16 GPUs of a reservation all year, 8 of a plan for half of it: 4 of 20 are the plan's.
+
+    100 hours: 80 at 1,460 / (16 x 730) = 0.125, and 20 at 2,920 / (8 x 730) = 0.50 USD.
+    """
+    plan = solved([("t|H100", f"{A}~owned", "reserved", 100.0)])
+    whole = plan.problem.hours
+    supply = Supply(
+        {A: SimpleNamespace(id=A)},  # type: ignore[dict-item]  # no price of it is asked for
+        (Owned("ri", A, 16.0, whole, 1.0, 1460.0), Owned("sp", A, 8.0, whole / 2, 1.0, 2920.0)),
+    )
+    rows = mix_rows(plan, supply, {"ri": "reserved", "sp": "savings_plan"})
+    assert [(row.purchase_option, row.gpu_hours_per_month, row.cost_per_month) for row in rows] == [
+        ("reserved", 80.0, Decimal("10.00")),
+        ("savings_plan", 20.0, Decimal("10.00")),
+    ]
 
 
 def test_hours_that_no_offer_serves_are_told_in_gpu_hours_a_month() -> None:

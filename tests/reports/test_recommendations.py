@@ -127,7 +127,7 @@ def test_hours_that_no_offer_serves_are_told_at_the_bill():
     text = report_markdown(plan(solve=solve), tables())
     answer = text.split("## The moves")[0]
     assert "**No priced offer can serve 1 GPU-hour a month of those needed.**" in answer
-    assert "which is no money and is in no bill" in text
+    assert "which nobody pays and is in no bill" in text
 
 
 def test_what_the_classes_are_served_with_and_what_stands_beside_it_make_the_plan():

@@ -50,7 +50,9 @@ def test_what_fails_is_a_share_of_what_must_be_requested_by_class_and_in_all():
 
 def test_hours_that_no_offer_serves_are_not_called_hoped_for():
     text = risks.capacity_sentence((BATCH,))
-    assert text.startswith("Of 100 GPU-hours needed a month, none run on machines that are kept for you.")
+    assert text.startswith(
+        "Of 100 GPU-hours needed a month, none run on machines that are kept for you."
+    )
     assert "60 (60.0%) must be had as spot" in text
     assert "40 (40.0%) no offer serves at all." in text
 
@@ -93,6 +95,13 @@ def test_a_pool_that_bought_nothing_or_too_much_is_told():
     )
     over = replace(POOL, purchases=3, under_break_even=2)
     assert "2 were at work less than its break-even of 60.0%" in risks.pool_sentence(over)
+
+
+def test_the_back_test_says_that_its_levels_are_totals():
+    told = "The test starts with nothing owned: its GPUs are totals, not additions to what is owned"
+    assert told in section(SURE)
+    assert told not in section(replace(SURE, backtests=Backtests()))
+    assert "16 GPUs committed to at the end" in section(SURE)
 
 
 def test_why_there_is_no_back_test_is_told():
