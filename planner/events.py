@@ -63,7 +63,7 @@ def with_events(future: Future, rules: Sequence[EventRule], recent: Mapping[str,
             demand[name][happens, hours] = demand[name][happens, hours] * rule.factor + added
             changed = point[name][hours] * rule.factor + added
             point[name][hours] += rule.chance * (changed - point[name][hours])
-        effects.append(_effect(rule, span, (before, demand), names))
+        effects += _effects(rule, span, (before, demand), names)
     return replace(
         future,
         demand=demand,
@@ -86,21 +86,33 @@ def classless(rules: Sequence[EventRule], fleet: Iterable[str], first: date) -> 
     )
 
 
-def _effect(
+def _effects(
     rule: EventRule,
     span: Span,
     demands: tuple[Mapping[str, Array], Mapping[str, Array]],
     names: Sequence[str],
+) -> list[KnownEvent]:
+    """What an event changes, class by class; `demands` are those before and after it."""
+    found = []
+    for workload_class in sorted({_class_of(name) for name in names}):
+        own = [name for name in names if _class_of(name) == workload_class]
+        old, new = (np.sum([one[name] for name in own], axis=0) for one in demands)
+        found.append(_effect(rule, span, workload_class, (old, new)))
+    return found
+
+
+def _effect(
+    rule: EventRule, span: Span, workload_class: str, paths: tuple[Array, Array]
 ) -> KnownEvent:
-    """What an event changes: `demands` are those before and after it, by class id."""
-    old, new = (np.sum([one[name] for name in names], axis=0) for one in demands)
+    """What an event changes of a class: `paths` are its GPUs without and with it."""
+    old, new = paths
     scenarios, year = old.shape
     lasts = slice(span.start, span.end)
     share = (span.end - span.start) / year
     before, after = float(old[:, lasts].mean()), float(new[:, lasts].mean())
     return KnownEvent(
         name=rule.name,
-        workload_class=rule.workload_class,
+        workload_class=workload_class,
         first=rule.from_date.isoformat(),
         until=None if rule.until is None else rule.until.isoformat(),
         factor=rule.factor,

@@ -101,3 +101,15 @@ def test_what_every_event_changes_is_told() -> None:
     assert (more.name, more.happens_in) == ("l", 4)
     assert (more.gpus_before, more.gpus_after) == (5.0, 13.0)
     assert (more.first, more.until) == ("2027-03-03", "2027-09-02")
+
+
+def test_an_event_of_all_classes_is_told_class_by_class() -> None:
+    horizon = year_ahead(horizon_of(bills.window().end, 24))
+    gpus = {"a|H100": 6.0, "a|A100": 2.0, "b|H100": 5.0}
+    demand = {name: np.full((1, horizon.hours), size) for name, size in gpus.items()}
+    year = Future(horizon, demand, (1.0,), {name: path[0] for name, path in demand.items()})
+    every = EventRule.model_validate({"name": "e", "from": date(2027, 3, 3), "factor": 0.5})
+    found = with_events(year, (every,), gpus).events
+    assert [(one.workload_class, one.gpus_before, one.gpus_after) for one in found] == [
+        ("a", 8.0, 4.0), ("b", 5.0, 2.5),
+    ]  # fmt: skip
