@@ -10,7 +10,7 @@ import pytest
 
 from data.frames import empty
 from data.schema import FLEET_HOURS, QUALITY
-from planner.planning import NightInputs, plan_night
+from planner.planning import NightInputs, NightPlan, plan_night
 from planner.settings import Settings
 from tests import bills
 
@@ -32,15 +32,21 @@ def plan_of(
     missing: Iterable[int] = (),
     events: tuple[dict[str, Any], ...] = (),
 ) -> Plan:
+    return night_of(fleet, days, missing, {"events": events}).plan
+
+
+def night_of(
+    fleet: pd.DataFrame, days: int, missing: Iterable[int], settings: dict[str, Any]
+) -> NightPlan:
     window = bills.window(days)
     grid = window.grid()
     given = NightInputs(
         as_of=window.end.date(), window=window, covered=grid.delete(list(missing)), fleet=fleet,
         offers=bills.offers(*PRICES), shapes=bills.shapes(), commitments=bills.commitments(),
-        quality=empty(QUALITY), settings=Settings.model_validate({"events": events}),
+        quality=empty(QUALITY), settings=Settings.model_validate(settings),
         deliveries=(), freshness=(), has_billing=True, has_utilization=True,
     )  # fmt: skip
-    return plan_night(given).plan
+    return plan_night(given)
 
 
 def node(name: str, hours: Iterable[int]) -> list[dict[str, Any]]:
@@ -151,3 +157,33 @@ def test_an_event_that_cannot_be_counted_is_told_in_the_notes():
     past = {"name": "past", "from": date(2026, 9, 2), "factor": 2.0}
     made = plan_of(bills.fleet(node("i-0", range(HOURS))), events=(past,))
     assert any(text.startswith("the event past is left out") for text in made.summary.notes)
+
+
+def test_what_an_event_changes_and_which_class_is_unknown_are_told():
+    known = {"name": "l", "class": "training", "from": date(2026, 9, 22), "gpus": 16.0}
+    slip = {"name": "s", "class": "trainnig", "from": date(2026, 9, 22), "factor": 0.5}
+    fleet = bills.fleet(node("i-0", range(HOURS)))
+    made = night_of(fleet, DAYS, (), {"events": (known, slip)})
+    assert made.plan.summary.reasons is not None
+    (event,) = made.plan.summary.reasons.events
+    assert event.gpus_after - event.gpus_before == pytest.approx(16.0)
+    assert event.gpu_hours_per_month == pytest.approx(16 * 730)
+    assert made.warnings == (
+        "the event s is left out: nothing of class trainnig ran in the window; did you mean "
+        "training? known: training",
+    )
+
+
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [(("3y",), "No price for 3 years."), ((), "The settings allow no term.")],
+)
+def test_a_pool_without_a_price_for_the_allowed_terms_is_still_told(
+    terms: tuple[str, ...], reason: str
+):
+    fleet = bills.fleet(node("i-0", range(HOURS)))
+    plan = night_of(fleet, DAYS, (), {"plan": {"terms": terms}}).plan
+    assert bought(plan) == 0
+    assert plan.summary.reasons is not None
+    (step,) = plan.summary.reasons.ladder
+    assert (step.pool, step.needed, step.reserved, step.reason) == ("aws H100", 8.0, None, reason)
