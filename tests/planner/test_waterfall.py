@@ -269,3 +269,14 @@ def test_a_class_without_rules_stays_on_machines_with_as_many_gpus() -> None:
     steps = work_out(fleet, prices).steps
     assert steps.move == pytest.approx(0, abs=0.01)
     assert steps.plan == pytest.approx((8 * 9.0 + 6.88) * MONTH)
+
+
+def test_the_plan_keeps_the_most_and_the_fewest_gpus_of_each_place() -> None:
+    # One node at all hours and a second one in hour 5: 8 to 16 GPUs, however they are paid for.
+    fleet = bills.fleet(
+        bills.node_hours("i-busy", range(24)), bills.node_hours("i-peak", range(5, 6))
+    )
+    made = work_out(fleet, bills.offers(ON_DEMAND, bills.price("reserved_1y", 4.30)))
+    assert made.plan.peaks.to_numpy().tolist() == [
+        ["training", "aws/us-east-1/p5.48xlarge", 8.0, 16.0, 8.0]
+    ]
