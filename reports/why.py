@@ -16,7 +16,7 @@ _HELD_BACK = {
     "demand": "demand: one more would be at work too little to pay",
     "quota": "a quota on what is bought by the hour there",
     "upfront_budget": "the upfront budget",
-    "commitment_limit": "what may be committed to now: more pays only if demand holds",
+    "commitment_limit": 'the rule of "Commit now, or wait" allows no more now',
 }
 _WAYS = {"reserved": "reserved", "on_demand": "on demand", "spot": "spot"}
 _MONTHS = 12
