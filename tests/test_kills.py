@@ -279,6 +279,8 @@ def test_fifty_killed_nights_leave_the_former_state_or_the_new_and_the_next_repa
     assert ends.count(-signal.SIGKILL) >= 35, ends
     assert set(ends) <= {SHORT, -signal.SIGKILL}, ends
     whole = scene.folder / "whole"
+    # The night before is an input: its advice is stayed near to, and compared with.
+    shutil.copytree(scene.out / EARLIER, whole / "out" / EARLIER)
     scene.server.start(scene.words(whole / "store", whole / "out"))
     assert scene.server.wait() == SHORT
     assert contents(whole / "out" / DAY) == contents(scene.out / DAY)
