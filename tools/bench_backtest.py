@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from planner.forecast.policy import advise
 
 from planner.backtest.demand import Demand
 from planner.backtest.result import FORESIGHT, LOADFACTOR, Backtest
 from planner.backtest.run import backtest
 from planner.forecast.inputs import Terms
+from planner.forecast.policy import advise
 
 SHARES = (0.0, 0.1, 0.3)
 PRICES = {
