@@ -1,4 +1,4 @@
-"""Golden files: compared by default, written again with `--update-golden`."""
+"""Golden files, written again with `--update-golden`; and the modules of slow tests run first."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files again")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with slow tests first, so that no core works on the last of them alone."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture
