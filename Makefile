@@ -17,7 +17,7 @@ demo: install ## run the whole nightly job on the bundled fleet; writes loadfact
 	@$(BIN)/loadfactor demo
 
 test: install ## run every test that needs only what pip brings
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-parts: .venv-parts/.installed ## install Java and Spark where missing, and test against them
 	sh tools/java.sh
