@@ -130,6 +130,15 @@ class Quota:
         return 1.0 if self.vcpus is None else (offer.vcpus or 0) / offer.gpus
 
 
+def plan_gpus(offers: Iterable[Offer]) -> dict[str, float]:
+    """GPUs that 1 USD an hour of each provider's savings plan may hold, at its lowest rate."""
+    rates: dict[str, float] = {}
+    for one in offers:
+        if one.sp_rate is not None:
+            rates[one.provider] = min(one.sp_rate, rates.get(one.provider, math.inf))
+    return {provider: 1 / rate for provider, rate in rates.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class CommitmentLimit:
     """The most GPUs that new reservations and savings plans may hold on some offers in all."""
@@ -140,11 +149,7 @@ class CommitmentLimit:
 
     def plan_gpus(self, offers: Iterable[Offer]) -> dict[str, float]:
         """GPUs that 1 USD an hour of each provider's savings plan may hold, at the lowest rate."""
-        rates: dict[str, float] = {}
-        for one in offers:
-            if one.id in self.offers and one.sp_rate is not None:
-                rates[one.provider] = min(one.sp_rate, rates.get(one.provider, math.inf))
-        return {provider: 1 / rate for provider, rate in rates.items()}
+        return plan_gpus(one for one in offers if one.id in self.offers)
 
 
 @dataclass(frozen=True, slots=True)

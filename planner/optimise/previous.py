@@ -8,12 +8,13 @@ off. Last night's own plan is tried first.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from planner.problem import plan_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,12 +89,9 @@ def stay_near(
 
 def gpus_per_unit(first: FirstStage, offers: Sequence[Offer]) -> Array:
     """GPUs per unit of each column; a savings plan's USD count by the GPUs they could pay for."""
-    rates: dict[str, float] = {}
-    for offer in offers:
-        if offer.sp_rate is not None:
-            rates[offer.provider] = min(offer.sp_rate, rates.get(offer.provider, math.inf))
+    covered = plan_gpus(offers)
     pays = [
-        1 / rates.get(one.id, 1.0) if one.kind == "plan" else gpus
+        covered.get(one.id, 1.0) if one.kind == "plan" else gpus
         for one, gpus in zip(first.bought, first.amount.tolist(), strict=True)
     ]
     return np.array(pays, dtype=float)
