@@ -1,0 +1,1 @@
+"""Exports pulled from where each cloud puts them: listed, chosen, downloaded, loaded."""
