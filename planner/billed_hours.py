@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
+from data.hourly import first_hour, last_hour
 from data.shares import EXACT, split
 from planner.states import main_class
 
@@ -97,8 +98,8 @@ def charges(billing: Any, span: Span) -> Any:
         row_no=known.source_row_no,
         start=start,
         end=end,
-        first=start // 3600,
-        last=ibis.greatest(start // 3600, (end - 1) // 3600),
+        first=first_hour(start),
+        last=last_hour(start, end),
     )
     return rows.filter((rows["first"] < span.end) & (rows["last"] >= span.first))
 
