@@ -75,7 +75,7 @@ def deliveries_in(paths: Sequence[Path]) -> list[Delivery]:
             problem = Problem(str(path), what, remedy)
             raise DataError(f"{path} is a folder with no exports", [problem])
         found.extend(inside)
-    return [*found, *_of_files(dict.fromkeys(files))]
+    return [*found, *deliveries_of(dict.fromkeys(files))]
 
 
 def _in_folder(folder: Path) -> list[Delivery]:
@@ -90,11 +90,11 @@ def _in_folder(folder: Path) -> list[Delivery]:
     lone: list[Path] = []
     governed: list[Path] = []
     for path in files:
-        if not _is_data(path) or path in named or read_manifest(path) is not None:
+        if not is_data(path) or path in named or read_manifest(path) is not None:
             continue
         is_inside = any(home == path.parent or home in path.parents for home in homes)
         (governed if is_inside else lone).append(path)
-    return [*found, *_unfinished(governed, manifests), *_of_files(lone)]
+    return [*found, *_unfinished(governed, manifests), *deliveries_of(lone)]
 
 
 def _unfinished(files: Iterable[Path], manifests: Sequence[Manifest]) -> list[Delivery]:
@@ -119,7 +119,8 @@ def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
 
 
-def _is_data(path: Path) -> bool:
+def is_data(path: Path) -> bool:
+    """True where the name is that of a file which exports come in."""
     return path.name.lower().endswith(_ENDINGS)
 
 
@@ -193,7 +194,7 @@ def _unlisted(files: Sequence[Path]) -> tuple[str, ...]:
         path
         for folder in {path.parent for path in files}
         for path in folder.iterdir()
-        if path.is_file() and _is_data(path) and path not in named and read_manifest(path) is None
+        if path.is_file() and is_data(path) and path not in named and read_manifest(path) is None
     )
     if not extra:
         return ()
@@ -201,8 +202,11 @@ def _unlisted(files: Sequence[Path]) -> tuple[str, ...]:
     return (f"{len(extra)} files that the manifest does not name were left out: {shown}",)
 
 
-def _of_files(files: Iterable[Path]) -> list[Delivery]:
-    """Deliveries of files without a manifest: numbered parts together, each other one alone."""
+def deliveries_of(files: Iterable[Path]) -> list[Delivery]:
+    """Deliveries of files without a manifest: numbered parts together, each other one alone.
+
+    Only the paths are looked at, so that keys of objects will do.
+    """
     groups: dict[tuple[object, ...], list[Path]] = {}
     for path in files:
         groups.setdefault(_extract_of(path), []).append(path)

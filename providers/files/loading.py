@@ -74,7 +74,7 @@ def load(
         taken: DeliveryResult | None = None
         for delivery in versions:
             if taken is None:
-                result = _load_one(delivery, store, dataset, force)
+                result = load_delivery(delivery, store, dataset, force)
                 taken = None if result.status is Status.REJECTED else result
             else:
                 reason = f"a newer delivery of the same export and period was given: {taken.path}"
@@ -98,7 +98,10 @@ def _versions(deliveries: Sequence[Delivery]) -> Iterator[list[Delivery]]:
         yield group[::-1]
 
 
-def _load_one(delivery: Delivery, store: Store, dataset: str | None, force: bool) -> DeliveryResult:
+def load_delivery(
+    delivery: Delivery, store: Store, dataset: str | None = None, force: bool = False
+) -> DeliveryResult:
+    """What became of one delivery; see `load`."""
     seen: dict[str, Layout] = {}
     try:
         if delivery.problems:
@@ -239,7 +242,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
     target = job.folder / f"{_BILLING}.parquet"
     _write(job.connection, rows, target, normalised.rows)
     found = contents.look_into(job.connection, target, job.delivery.shown)
-    _check_rows(manifest, found.rows)
+    _check_rows(manifest, found.rows, job.delivery.shown)
     warnings, quality = _findings(job, normalised, found, target)
     return StagedDelivery(
         path=job.delivery.shown,
@@ -296,7 +299,7 @@ def _write(connection: Any, rows: Any, target: Path, typed: Any) -> None:
         raise cell_error(connection, typed, error) from error
 
 
-def _check_rows(manifest: Manifest | None, rows: int) -> None:
+def _check_rows(manifest: Manifest | None, rows: int, shown: str) -> None:
     if rows == 0:
         raise DataError("it has a header and no rows: export it again")
     if manifest is None:
@@ -306,7 +309,7 @@ def _check_rows(manifest: Manifest | None, rows: int) -> None:
     wanted = sum(known) if len(known) == len(stated) else manifest.rows
     if wanted is not None and wanted != rows:
         what = f"{rows} rows in its files, {wanted} by the manifest"
-        problem = Problem(str(manifest.path), what, "fetch the delivery again, whole")
+        problem = Problem(shown, what, "fetch the delivery again, whole")
         raise DataError("its row count differs from the manifest", [problem])
 
 

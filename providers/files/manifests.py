@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PERIOD_FOLDER = re.compile(r"billing_period=(\d{4}-\d{2})", re.IGNORECASE)
 _ARN_ACCOUNT = re.compile(r"^arn:[^:]*:[^:]*:[^:]*:(\d+):")
 _EXPORT_ACCOUNT = re.compile(r"(?:billingAccounts|subscriptions)/([^/]+)", re.IGNORECASE)
-_LARGEST_MANIFEST = 16 * 1024 * 1024
+LARGEST_MANIFEST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +55,32 @@ class Manifest:
 
 def read_manifest(path: Path) -> Manifest | None:
     """The manifest in the file, None if the file is none."""
-    if path.suffix.lower() != ".json" or path.stat().st_size > _LARGEST_MANIFEST:
+    if path.suffix.lower() != ".json" or path.stat().st_size > LARGEST_MANIFEST:
         return None
+    return manifest_of(path.read_bytes(), path, _file_time(path))
+
+
+def manifest_of(content: bytes, path: Path, written: datetime) -> Manifest | None:
+    """The manifest that the content is, None if it is none.
+
+    `path` is where it lies, or its key; `written` is its time where it states none itself.
+    """
     try:
-        document = json.loads(path.read_text("utf-8-sig"))
+        document = json.loads(content.decode("utf-8-sig"))
     except (UnicodeDecodeError, ValueError):
         return None
     if not isinstance(document, dict):
         return None
     if isinstance(document.get("reportKeys"), list):
-        return _legacy(path, document)
+        return _legacy(path, document, written)
     if isinstance(document.get("dataFiles"), list):
-        return _data_export(path, document)
+        return _data_export(path, document, written)
     if isinstance(document.get("blobs"), list):
-        return _azure(path, document)
+        return _azure(path, document, written)
     return None
 
 
-def _legacy(path: Path, document: dict[str, Any]) -> Manifest:
+def _legacy(path: Path, document: dict[str, Any], written: datetime) -> Manifest:
     period = str((document.get("billingPeriod") or {}).get("start") or "")
     return Manifest(
         path=path,
@@ -82,13 +90,13 @@ def _legacy(path: Path, document: dict[str, Any]) -> Manifest:
         parts=tuple(Part(str(key)) for key in document["reportKeys"]),
         account=_text(document.get("account")),
         period=f"{period[:4]}-{period[4:6]}" if re.match(r"\d{6}", period) else None,
-        time=_file_time(path),
+        time=written,
         is_dated=False,
         document=document,
     )
 
 
-def _data_export(path: Path, document: dict[str, Any]) -> Manifest:
+def _data_export(path: Path, document: dict[str, Any], written: datetime) -> Manifest:
     keys = [unquote(urlsplit(str(uri)).path or str(uri)) for uri in document["dataFiles"]]
     places = [*keys, path.as_posix()]
     periods = [match.group(1) for place in places if (match := _PERIOD_FOLDER.search(place))]
@@ -103,13 +111,13 @@ def _data_export(path: Path, document: dict[str, Any]) -> Manifest:
         parts=tuple(Part(key) for key in keys),
         account=account.group(1) if account else None,
         period=period,
-        time=_file_time(path),
+        time=written,
         is_dated=False,
         document=document,
     )
 
 
-def _azure(path: Path, document: dict[str, Any]) -> Manifest:
+def _azure(path: Path, document: dict[str, Any], written: datetime) -> Manifest:
     export = document.get("exportConfig") or {}
     run = document.get("runInfo") or {}
     scope = str(export.get("resourceId") or "")
@@ -127,7 +135,7 @@ def _azure(path: Path, document: dict[str, Any]) -> Manifest:
         ),
         account=unquote(account.group(1)) if account else None,
         period=str(run["startDate"])[:7] if run.get("startDate") else None,
-        time=submitted or _file_time(path),
+        time=submitted or written,
         is_dated=submitted is not None,
         rows=_count(document, "dataRowCount"),
         document=document,
