@@ -1,4 +1,4 @@
-"""Tables that arrive: billing, utilization, jobs, commitments."""
+"""Tables that arrive: billing, utilization, jobs, waiting GPUs, commitments."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ BILLING = Table(
         may("sku_description", T, "text of the SKU, meter or charge"),
         may("usage_qty", H, "quantity in usage_unit"),
         may("usage_unit", T, "unit of usage_qty as exported"),
+        may("covered_qty", H, "of usage_qty, what a commitment's credit pays; GCP, in usage_unit"),
         may("instance_hours", H, "instance-hours of this row (null: not an instance row)", "h"),
         may("gpu_hours", H, "GPU-hours of this row (null: not a GPU row)", "GPU-h"),
         need("purchase_option", T, "how it was bought", allowed=PURCHASE_OPTIONS),
@@ -53,6 +54,12 @@ BILLING = Table(
         may("list_cost", M, "public on-demand counterfactual", "currency"),
         may("billed_cost", M, "what the invoice shows", "currency"),
         may("effective_cost", M, "amortised, net cost; the only money plans sum", "currency"),
+        may(
+            "committed_cost",
+            M,
+            "on the fee of a commitment: all that it commits to for the period, used or not",
+            "currency",
+        ),
         need("currency", T, "ISO code, or 'unknown' where the export has none"),
         need("charge_type", T, "kind of the row", allowed=CHARGE_TYPES),
         need("is_correction", BOOL, "corrects a period that was invoiced already"),
@@ -109,6 +116,22 @@ JOBS = Table(
         may("gang", I, "1 where all GPUs must start at once", low=0, high=1),
         may("checkpointable", I, "1 where the job may run in pieces", low=0, high=1),
         may("offers", T, "offers the job may use, separated by ;"),
+        may("start", T, "when it began to run: UTC time or hour number; empty: it waits"),
+        need("export_id", T, "delivery the row came in"),
+        need("source_row_no", I, "row in the delivery, from 1", low=1),
+    ),
+    key=("export_id", "source_row_no"),
+)
+
+WAITING = Table(
+    "waiting",
+    "One row per hour and class: GPUs that its queued jobs waited for. Rows of one hour add up.",
+    (
+        need("unit", T, "the replacement unit the row belongs to: user|all|waiting|day"),
+        need("hour_start", TIME, "start of the hour", "UTC"),
+        need("class", T, "workload class of the jobs"),
+        may("gpu_family", T, "GPU family they asked for; empty: those that the class runs on"),
+        need("gpus", F, "GPUs waited for, mean over the hour; 0: nobody waited", "GPU", low=0),
         need("export_id", T, "delivery the row came in"),
         need("source_row_no", I, "row in the delivery, from 1", low=1),
     ),

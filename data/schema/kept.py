@@ -1,4 +1,4 @@
-"""Tables that people keep by hand: their own prices, agreements and budgets."""
+"""Tables that people keep by hand: their own prices, agreements, budgets and invoices."""
 
 from __future__ import annotations
 
@@ -61,6 +61,22 @@ BUDGETS = Table(
         need("amount", M, "money", "currency"),
         need("currency", T, "ISO code"),
         need("kind", T, "what pays", allowed=("cash", "credit", "grant")),
+        need("export_id", T, "delivery the row came in"),
+        need("source_row_no", I, "row in the delivery, from 1", low=1),
+    ),
+    key=("export_id", "source_row_no"),
+)
+
+INVOICES = Table(
+    "invoices",
+    "One row per invoice: what a cloud billed for a month, to hold the export against.",
+    (
+        need("unit", T, "the replacement unit the row belongs to"),
+        need("cloud", T, "cloud, lower case"),
+        may("account", T, "payer, billing account or usage account; empty for the whole cloud"),
+        need("billing_period", T, "month of the invoice, YYYY-MM"),
+        need("amount", M, "total of the invoice, as the export counts it", "currency"),
+        need("currency", T, "ISO code"),
         need("export_id", T, "delivery the row came in"),
         need("source_row_no", I, "row in the delivery, from 1", low=1),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from data.schema.columns import DATE, STATES, TIME, F, H, I, M, T, Table, may, need
+from data.schema.columns import BOOL, DATE, STATES, TIME, F, H, I, M, T, Table, may, need
 
 RECOMMENDATIONS = Table(
     "recommendations",
@@ -131,3 +131,22 @@ IDLE = Table(
         need("action", T, "what ends it"),
     ),
 )
+
+DEMAND_OUT = Table(
+    "demand_out",
+    "Needed GPUs by hour, class and GPU family: as observed, and as forecast for the next weeks.",
+    (
+        need("hour_start", TIME, "start of the hour", "UTC"),
+        need("workload_class", T, "class"),
+        need("gpu_family", T, "GPU family"),
+        need("kind", T, "observed or forecast", allowed=("observed", "forecast")),
+        may("needed_gpus", F, "GPUs that plans must serve; of an observed hour", "GPU", low=0),
+        may("waiting_gpus", F, "GPUs that queued jobs waited for beside them, if known", "GPU",
+            low=0),
+        may("at_capacity", BOOL, "its place was full: needed_gpus is a lower bound"),
+        may("p10_gpus", F, "forecast: below it in 1 of 10 ways", "GPU", low=0),
+        may("p50_gpus", F, "forecast: below it in half of the ways", "GPU", low=0),
+        may("p90_gpus", F, "forecast: below it in 9 of 10 ways", "GPU", low=0),
+    ),
+    key=("hour_start", "workload_class", "gpu_family"),
+)  # fmt: skip

@@ -23,6 +23,7 @@ from data.schema import (
     JOBS,
     PRICES,
     UTILIZATION,
+    WAITING,
     Column,
     Dtype,
     Table,
@@ -34,7 +35,9 @@ from providers.files.raw import read_raw
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-TABLES = {t.name: t for t in (UTILIZATION, JOBS, COMMITMENTS, PRICES, AGREEMENTS, BUDGETS)}
+TABLES = {
+    t.name: t for t in (UTILIZATION, JOBS, WAITING, COMMITMENTS, PRICES, AGREEMENTS, BUDGETS)
+}
 LINEAGE = ("unit", "export_id", "source_row_no")
 # Columns that tell the table, and how many of them must be there: one more may be missing or
 # misspelt, and is then named as such.
@@ -43,6 +46,7 @@ _TELLING = {
         {"hour_start", "time", "instance_id", "gpu_uuid", "gpu_util", "sm_active",
          "memory_used_share", "process_count"}, 3),
     "jobs": ({"id", "class", "gpus", "hours", "release", "deadline", "checkpointable"}, 4),
+    "waiting": ({"hour_start", "class", "gpus"}, 3),
     "commitments": (
         {"id", "kind", "start", "end", "usd_per_hour", "usd_per_instance_hour", "payment"}, 4),
     "agreements": ({"cloud", "committed", "counted_so_far", "from", "to"}, 3),
@@ -306,6 +310,9 @@ def _cross_faults(frame: pd.DataFrame, table: Table, row_numbers: pd.Series) -> 
         if start in frame and end in frame:
             both = frame[start].notna() & frame[end].notna()
             report(both & (frame[start] >= frame[end]), f"`{end}` is not after `{start}`")
+    if table is WAITING:
+        whole = frame["hour_start"].dt.floor("h") == frame["hour_start"]
+        report(~whole, "`hour_start` is not the start of an hour")
     if table is COMMITMENTS:
         report(~frame["kind"].isin(_KINDS), f"`kind` is none of {', '.join(_KINDS)}")
         sized = frame["count"].notna() | frame["usd_per_hour"].notna()
@@ -327,6 +334,9 @@ def _cross_faults(frame: pd.DataFrame, table: Table, row_numbers: pd.Series) -> 
 def _units(frame: pd.DataFrame, table: Table) -> list[str]:
     """The unit of each row: what a later file of the same table puts in its place."""
     nobody = ["user"] * len(frame)
+    if table is WAITING:
+        days = frame["hour_start"].dt.strftime("%Y-%m-%d")
+        return [unit_name("user", _ALL, table.name, day) for day in days]
     source = frame["cloud"] if "cloud" in frame else frame.get("provider", nobody)
     account = frame["account"] if "account" in frame else [_ALL] * len(frame)
     return [
