@@ -47,11 +47,12 @@ class StoreSettings(Section):
 
 
 class Inputs(Section):
-    """Files that are kept by hand: owned commitments, agreements, budgets, queued jobs."""
+    """Files kept by hand: owned commitments, agreements, budgets, invoices, queued jobs."""
 
     commitments: Name | None = None
     agreements: Name | None = None
     budgets: Name | None = None
+    invoices: Name | None = None
     jobs: Name | None = None
 
 

@@ -70,6 +70,20 @@ def effective_cost(row: Any, nets: bool) -> Any:
     )
 
 
+def committed_cost(row: Any) -> Any:
+    """On the fee of a commitment what it commits to, used or not: recurring and its upfront share.
+
+    Null on other rows, and where the report does not state the upfront share.
+    """
+    recurring = ibis.coalesce(row.net_unblended, row.unblended)
+    return ibis.cases(
+        (is_split(row), null_money()),
+        (row.kind == "SavingsPlanRecurringFee", row.sp_committed),
+        (row.kind == "RIFee", row.ri_upfront + recurring),
+        else_=null_money(),
+    )
+
+
 def _of_savings_plan(row: Any) -> Any:
     plans = _has(row.product_code, "SavingsPlans") | _has(row.resource, ":savingsplan/")
     return row.savings_plan.notnull() | plans

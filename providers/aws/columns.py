@@ -55,6 +55,10 @@ AMOUNTS: dict[str, tuple[str, ...]] = {
     "net_unblended": ("line_item_net_unblended_cost",),
     "list": ("pricing_public_on_demand_cost",),
     "ri_effective": ("reservation_net_effective_cost", "reservation_effective_cost"),
+    "ri_upfront": (
+        "reservation_net_amortized_upfront_fee_for_billing_period",
+        "reservation_amortized_upfront_fee_for_billing_period",
+    ),
     "ri_unused_upfront": (
         "reservation_net_unused_amortized_upfront_fee_for_billing_period",
         "reservation_unused_amortized_upfront_fee_for_billing_period",

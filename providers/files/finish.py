@@ -58,6 +58,9 @@ def finish(connection: Any, rows: Any, lineage: Lineage) -> Any:
         "gpu_count": gpus,
         "gpu_hours": ibis.coalesce(hours, (joined.instance_hours.cast(MONEY) * gpus).cast(MONEY)),
     }
+    for column in BILLING.columns:
+        if column.nullable and column.name not in view.columns:
+            added.setdefault(column.name, ibis.null(ibis_type(column.dtype)))
     values = {
         column.name: (added[column.name] if column.name in added else joined[column.name]).cast(
             ibis_type(column.dtype)

@@ -129,7 +129,7 @@ def _unknown(columns: Sequence[str]) -> DataError:
         "AWS Cost and Usage Report (lineItem/LineItemType), FOCUS (ChargeCategory, BilledCost), "
         "GCP billing export (usage_start_time, sku.id, cost), Azure cost (MeterCategory, "
         "CostInBillingCurrency), and the tables utilization, jobs, prices, commitments, "
-        "agreements, budgets"
+        "agreements, budgets, invoices"
     )
     message = f"unknown layout: the columns are {seen}; looked for those of {wanted}"
     return DataError(message, problems)

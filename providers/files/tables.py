@@ -20,6 +20,7 @@ from data.schema import (
     AGREEMENTS,
     BUDGETS,
     COMMITMENTS,
+    INVOICES,
     JOBS,
     PRICES,
     UTILIZATION,
@@ -35,9 +36,7 @@ from providers.files.raw import read_raw
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-TABLES = {
-    t.name: t for t in (UTILIZATION, JOBS, WAITING, COMMITMENTS, PRICES, AGREEMENTS, BUDGETS)
-}
+TABLES = {t.name: t for t in (UTILIZATION, JOBS, WAITING, COMMITMENTS, PRICES, AGREEMENTS, BUDGETS)}
 LINEAGE = ("unit", "export_id", "source_row_no")
 # Columns that tell the table, and how many of them must be there: one more may be missing or
 # misspelt, and is then named as such.
@@ -51,6 +50,7 @@ _TELLING = {
         {"id", "kind", "start", "end", "usd_per_hour", "usd_per_instance_hour", "payment"}, 4),
     "agreements": ({"cloud", "committed", "counted_so_far", "from", "to"}, 3),
     "budgets": ({"scope", "amount", "from", "to", "kind"}, 4),
+    "invoices": ({"cloud", "account", "billing_period", "amount", "currency"}, 4),
     "prices": (
         {"provider", "instance_type", "purchase_option", "usd_per_instance_hour", "as_of"}, 4),
 }  # fmt: skip
@@ -321,6 +321,13 @@ def _cross_faults(frame: pd.DataFrame, table: Table, row_numbers: pd.Series) -> 
         report(plan & frame["usd_per_hour"].isna(), "a savings plan needs `usd_per_hour`")
         named = frame["instance_type"].notna() | frame["family"].notna()
         report(~plan & ~named, "it has neither `instance_type` nor `family`")
+    if table is INVOICES:
+        month = frame["billing_period"].str.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])")
+        report(~month.astype(bool), "`billing_period` is no month such as 2026-10")
+        report(
+            frame.duplicated(["cloud", "account", "billing_period", "currency"], keep=False),
+            "it states an invoice that another row states too",
+        )
     if table is PRICES:
         discount = frame["discount_share"].notna()
         both = discount & frame["usd_per_instance_hour"].notna()

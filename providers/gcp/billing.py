@@ -2,7 +2,9 @@
 
 Billed and effective cost are both cost + credits: the fee of a resource commitment stays on its
 own rows, beside the credits that it earns on usage, so that each dollar is counted once and the
-totals are net cost. Promotions and reseller margins are payments, and stay in both.
+totals are net cost. How much of a row a commitment covers is stated beside it, so that plans can
+give the covered part its share of the fee. Promotions and reseller margins are payments, and stay
+in both.
 """
 
 from __future__ import annotations
@@ -15,17 +17,30 @@ from data.errors import DataError, Problem
 from providers.contract import Normalised
 from providers.files.counting import counts
 from providers.files.expressions import UNKNOWN, concat_ws, month_of, to_json, utc
-from providers.files.nested import is_json, object_or_raw, objects
+from providers.files.nested import is_json, object_or_raw
 from providers.files.quantities import null_money, product
 from providers.gcp import skus
-from providers.gcp.columns import by_field, check_columns, has_field
-from providers.gcp.credits import covers_half, is_partial, with_credits
+from providers.gcp.columns import by_field, check_columns, entries, has_field, is_list
+from providers.gcp.credits import covered_share, covers_half, with_credits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from providers.contract import DeliveryContext
 
 _MOST_SHOWN = 5
 _DEFAULT_MODEL = "default"
+FAULTS = "finding_faults"
+_TOLD = {
+    "finding_fees": "commitment fee not apportioned: {} fee rows keep their cost, and the usage "
+    "they cover shows only what its credits leave",
+    "finding_partial": "{} rows are covered in part by a commitment: each counts whole as reserved"
+    " where its credit pays at least half, else as on demand",
+    "finding_payments": "{} GPU rows carry a promotion or reseller margin: their effective cost is"
+    " below their price",
+    "finding_unmeasured": "{} GPU rows are in units that are no hours: their GPU-hours are unknown",
+}
+FINDINGS = (FAULTS, *_TOLD)
 _COST_TYPES = {
     "regular": "usage",
     "usage": "usage",
@@ -40,36 +55,49 @@ _COST_TYPES = {
 def normalise(raw: ibis.Table, context: DeliveryContext) -> Normalised:
     """Rows in normal form. Raises DataError for missing columns and for unreadable credits."""
     check_columns(context.columns)
-    rows = skus.with_sku(with_credits(by_field(raw)))
-    warnings = _warnings(rows, context)
-    return Normalised(_select(rows, context), warnings)
+    rows = _prepared(raw)
+    found = counts(rows, **findings(rows))
+    if found[FAULTS]:
+        raise DataError("GCP billing export: credits that cannot be read", _credit_faults(rows))
+    return Normalised(_select(rows, context), told(found, context.columns))
 
 
-def _warnings(rows: Any, context: DeliveryContext) -> tuple[str, ...]:
+def with_findings(raw: ibis.Table, context: DeliveryContext) -> Any:
+    """Rows in normal form, and for each of FINDINGS a column that says whether the row is one.
+
+    No engine is asked: the expression may be run where the rows are. The findings are to be
+    counted there, and told by `told`. Raises DataError for missing columns.
+    """
+    check_columns(context.columns)
+    rows = _prepared(raw)
+    marks = {name: mask.fill_null(False) for name, mask in findings(rows).items()}
+    return _select(rows, context, **marks)
+
+
+def _prepared(raw: Any) -> Any:
+    return skus.with_sku(with_credits(by_field(raw)))
+
+
+def findings(rows: Any) -> dict[str, Any]:
+    """Which rows a person should know of, as one mask for each of FINDINGS."""
     committed = rows.cud_credit + rows.spend_credit
     gpu = rows.gpu
-    hours = skus.gpu_hours(rows)
-    found = counts(
-        rows,
-        faults=rows.credit_fault,
-        fees=rows.fee & ~skus.is_spend_fee(rows),
-        partial=~rows.fee & is_partial(rows.cost, committed),
-        payments=gpu & (rows.payment != 0),
-        unmeasured=gpu & ~rows.unused & (rows.cost != 0) & hours.isnull(),
-    )
-    if found["faults"]:
-        raise DataError("GCP billing export: credits that cannot be read", _credit_faults(rows))
-    texts = {
-        "fees": "commitment fee not apportioned: {} fee rows keep their cost, and the usage they"
-        " cover shows only what its credits leave",
-        "partial": "{} rows are covered in part by a commitment: each counts whole as reserved"
-        " where its credit pays at least half, else as on demand",
-        "payments": "{} GPU rows carry a promotion or reseller margin: their effective cost is"
-        " below their price",
-        "unmeasured": "{} GPU rows are in units that are no hours: their GPU-hours are unknown",
+    return {
+        FAULTS: rows.credit_fault,
+        "finding_fees": rows.fee & ~skus.is_spend_fee(rows),
+        "finding_partial": ~rows.fee & is_partial(rows.cost, committed),
+        "finding_payments": gpu & (rows.payment != 0),
+        "finding_unmeasured": gpu
+        & ~rows.unused
+        & (rows.cost != 0)
+        & skus.gpu_hours(rows).isnull(),
     }
-    warnings = [text.format(found[name]) for name, text in texts.items() if found[name]]
-    if not has_field(context.columns, "currency"):
+
+
+def told(found: Mapping[str, int], columns: Sequence[str]) -> tuple[str, ...]:
+    """The findings in words; `found` has the rows of each, `columns` are those of the export."""
+    warnings = [text.format(found[name]) for name, text in _TOLD.items() if found[name]]
+    if not has_field(columns, "currency"):
         warnings.insert(0, "no currency column: amounts are of currency 'unknown'")
     return tuple(warnings)
 
@@ -84,7 +112,7 @@ def _credit_faults(rows: Any) -> list[Problem]:
     ]
 
 
-def _select(rows: Any, context: DeliveryContext) -> Any:
+def _select(rows: Any, context: DeliveryContext, **more: Any) -> Any:
     net = rows.cost + rows.credit
     hours = skus.gpu_hours(rows)
     option = _purchase_option(rows)
@@ -110,6 +138,7 @@ def _select(rows: Any, context: DeliveryContext) -> Any:
         sku_description=rows.sku_text,
         usage_qty=units,
         usage_unit=in_pricing_units.ifelse(rows.priced_unit, rows.unit),
+        covered_qty=product(units, covered_share(rows)),
         instance_hours=skus.instance_hours(hours, rows.machine),
         gpu_hours=hours,
         purchase_option=option,
@@ -120,16 +149,18 @@ def _select(rows: Any, context: DeliveryContext) -> Any:
         list_cost=_list_cost(rows),
         billed_cost=net,
         effective_cost=net,
+        committed_cost=rows.fee.ifelse(net - rows.offset, null_money()),
         currency=ibis.coalesce(rows.currency.upper(), UNKNOWN),
         charge_type=_charge_type(rows),
         is_correction=rows.adjustment.notnull() | (_cost_type(rows) == "adjustment"),
         tags=_tags(rows),
         source_row_no=rows.source_row_no,
+        **more,
     )  # fmt: skip
 
 
 def _purchase_option(rows: Any) -> Any:
-    """How the row was bought; a row covered in part counts whole, by its larger part."""
+    """How the row was bought; of a row covered in part, how its larger part was."""
     own_model = rows.model.lower().fill_null(rows.model_id.lower()).fill_null(_DEFAULT_MODEL)
     return ibis.cases(
         (skus.is_spot(rows), "spot"),
@@ -179,12 +210,14 @@ def _tags(rows: Any) -> Any:
     """Labels and resource tags as one JSON object; a broken text is kept under `_raw`."""
     joined = concat_ws(", ", _pairs(rows.labels), _pairs(rows.tags)).nullif("")
     made = ibis.literal("{") + joined + "}"
+    if is_list(rows.labels):
+        return made
     broken = rows.labels.notnull() & ~(is_json(rows.labels) & rows.labels.startswith("["))
     return ibis.coalesce(broken, False).ifelse(object_or_raw(rows.labels), made)
 
 
 def _pairs(text: Any) -> Any:
-    items = objects(text, ("key", "value")).filter(lambda label: label["key"].notnull())
+    items = entries(text, ("key", "value")).filter(lambda label: label["key"].notnull())
     written = items.map(
         lambda label: to_json(label["key"]) + ": " + to_json(label["value"].fill_null(""))
     )

@@ -11,8 +11,8 @@ from typing import Any
 import ibis
 
 from providers.files.expressions import MONEY
-from providers.files.nested import is_json, objects
-from providers.files.quantities import zero_money
+from providers.files.nested import is_json
+from providers.files.quantities import null_money, quotient, zero_money
 
 _RESOURCE = "COMMITTED_USAGE_DISCOUNT"
 _SPEND = "COMMITTED_USAGE_DISCOUNT_DOLLAR_BASE"
@@ -27,7 +27,7 @@ def with_credits(rows: Any) -> Any:
     All are 0 where a row has none; the amounts are negative as exported. `credit_fault` is true
     where the cell is no list of amounts, so that money would be lost.
     """
-    items = objects(rows.credits, ("type", "name", "amount"))
+    items = entries(rows.credits, ("type", "name", "amount"))
 
     def total(chosen: Any) -> Any:
         amounts = chosen.map(lambda credit: credit["amount"].try_cast(MONEY))
@@ -37,15 +37,19 @@ def with_credits(rows: Any) -> Any:
         return total(items.filter(lambda credit: _kind(credit) == kind))
 
     bad = items.filter(lambda credit: credit["amount"].try_cast(MONEY).isnull()).length() > 0
-    listed = rows.credits.strip().startswith("[") & is_json(rows.credits)
+    unlisted = False if is_list(rows.credits) else ~_is_json_list(rows.credits)
     return rows.mutate(
         credit=total(items),
         cud_credit=of_kind(_RESOURCE),
         spend_credit=of_kind(_SPEND),
         offset=of_kind(_OFFSET),
         payment=total(items.filter(lambda credit: _kind(credit).isin(_PAYMENTS))),
-        credit_fault=rows.credits.notnull() & (~listed | bad.fill_null(True)),
+        credit_fault=rows.credits.notnull() & (bad.fill_null(True) | unlisted),
     )
+
+
+def _is_json_list(text: Any) -> Any:
+    return text.strip().startswith("[") & is_json(text)
 
 
 def covers_half(cost: Any, credit: Any) -> Any:
@@ -55,11 +59,18 @@ def covers_half(cost: Any, credit: Any) -> Any:
     return (credit != 0) & paid
 
 
-def is_partial(cost: Any, credit: Any) -> Any:
-    """Whether a commitment's credit leaves more than a hundredth of the cost to be paid."""
-    gross, left = cost.cast("float64"), (cost + credit).cast("float64")
-    positive = (gross > 0) & (left > gross / 100)
-    return (credit != 0) & (positive | ((gross < 0) & (left < gross / 100)))
+def covered_share(rows: Any) -> Any:
+    """Share (0 to 1) of the row that a commitment's credits pay, at 10 places; null without any."""
+    credit = rows.cud_credit + rows.spend_credit
+    share = quotient(-credit, rows.cost)
+    one = ibis.literal("1").cast(MONEY)
+    return ibis.cases(
+        (rows.fee | (credit == 0), null_money()),
+        (rows.cost + credit == 0, one),
+        (share <= 0, zero_money()),
+        (share >= 1, one),
+        else_=share,
+    )
 
 
 def _kind(credit: Any) -> Any:

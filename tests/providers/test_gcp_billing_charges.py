@@ -88,28 +88,28 @@ def test_a_resource_commitment_is_a_fee_row_beside_usage_that_its_credits_pay(
     assert [row["effective_cost"] for row in rows] == [55, 0]
     assert rows[0]["commitment_id"] == "c-9"
     assert rows.total("billed_cost") == 55  # 55 + 80 - 80: the money is counted once
-    assert rows.warnings == (
-        "commitment fee not apportioned: 1 fee rows keep their cost, and the usage they cover"
-        " shows only what its credits leave",
-    )
+    assert [row["committed_cost"] for row in rows] == [55, None]
+    assert [row["covered_qty"] for row in rows] == [None, 8]  # all of the 8 GPU-hours
+    assert rows.warnings == ()
 
 
 @pytest.mark.parametrize(
-    ("cost", "amount", "option"),
+    ("cost", "amount", "option", "covered"),
     [
-        ("10", "-5", "reserved"),
-        ("10", "-4.99", "on_demand"),
-        ("-10", "6", "reserved"),  # the correction of a covered row
-        ("-10", "4", "on_demand"),
+        ("10", "-5", "reserved", "4"),  # of 8 GPU-hours
+        ("10", "-4.99", "on_demand", "3.992"),
+        ("-10", "6", "reserved", "4.8"),  # the correction of a covered row
+        ("-10", "4", "on_demand", "3.2"),
     ],
 )
-def test_a_row_covered_in_part_counts_whole_by_its_larger_part_with_a_warning(
-    tmp_path: Path, cost: str, amount: str, option: str
+def test_a_row_covered_in_part_says_how_much_a_commitment_covers(
+    tmp_path: Path, cost: str, amount: str, option: str, covered: str
 ) -> None:
     rows = read(tmp_path, charge(ON_DEMAND, cost, credits=[credit(amount, CUD)]))
     assert [row["purchase_option"] for row in rows] == [option]
     assert rows.total("effective_cost") == Decimal(cost) + Decimal(amount)
-    assert "1 rows are covered in part" in rows.warnings[0]
+    assert rows.total("covered_qty") == Decimal(covered)
+    assert rows.warnings == ()
 
 
 def test_credits_of_before_2020_are_told_by_name(tmp_path: Path) -> None:
