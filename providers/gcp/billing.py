@@ -32,10 +32,6 @@ _MOST_SHOWN = 5
 _DEFAULT_MODEL = "default"
 FAULTS = "finding_faults"
 _TOLD = {
-    "finding_fees": "commitment fee not apportioned: {} fee rows keep their cost, and the usage "
-    "they cover shows only what its credits leave",
-    "finding_partial": "{} rows are covered in part by a commitment: each counts whole as reserved"
-    " where its credit pays at least half, else as on demand",
     "finding_payments": "{} GPU rows carry a promotion or reseller margin: their effective cost is"
     " below their price",
     "finding_unmeasured": "{} GPU rows are in units that are no hours: their GPU-hours are unknown",
@@ -80,17 +76,11 @@ def _prepared(raw: Any) -> Any:
 
 def findings(rows: Any) -> dict[str, Any]:
     """Which rows a person should know of, as one mask for each of FINDINGS."""
-    committed = rows.cud_credit + rows.spend_credit
     gpu = rows.gpu
     return {
         FAULTS: rows.credit_fault,
-        "finding_fees": rows.fee & ~skus.is_spend_fee(rows),
-        "finding_partial": ~rows.fee & is_partial(rows.cost, committed),
         "finding_payments": gpu & (rows.payment != 0),
-        "finding_unmeasured": gpu
-        & ~rows.unused
-        & (rows.cost != 0)
-        & skus.gpu_hours(rows).isnull(),
+        "finding_unmeasured": gpu & ~rows.unused & (rows.cost != 0) & skus.gpu_hours(rows).isnull(),
     }
 
 

@@ -13,7 +13,7 @@ import ibis
 from data.errors import DataError, Problem
 from data.money import INTEGER_DIGITS
 from providers.files.expressions import MONEY, exact, json_map, lookup
-from providers.files.nested import from_python, value_at
+from providers.files.nested import from_python, objects, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,4 +115,17 @@ def _field(raw: Any, field: str) -> Any:
 
 def _list(raw: Any, field: str) -> Any:
     found = lookup(raw.columns, field)
-    return from_python(json_map(raw[found[0]])) if found else ibis.null("string")
+    if not found:
+        return ibis.null("string")
+    value = raw[found[0]]
+    return value if is_list(value) else from_python(json_map(value))
+
+
+def is_list(value: Any) -> bool:
+    """Whether the value is a list of its engine, as in a BigQuery table, and no JSON text."""
+    return bool(value.type().is_array())
+
+
+def entries(value: Any, fields: tuple[str, ...]) -> Any:
+    """The list of a LISTS column, each entry a struct of the fields as texts."""
+    return value if is_list(value) else objects(value, fields)

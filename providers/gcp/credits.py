@@ -13,6 +13,7 @@ import ibis
 from providers.files.expressions import MONEY
 from providers.files.nested import is_json
 from providers.files.quantities import null_money, quotient, zero_money
+from providers.gcp.columns import entries, is_list
 
 _RESOURCE = "COMMITTED_USAGE_DISCOUNT"
 _SPEND = "COMMITTED_USAGE_DISCOUNT_DOLLAR_BASE"

@@ -14,8 +14,8 @@ import ibis
 
 from data.catalogue import shapes
 from providers.files.expressions import MONEY
-from providers.files.nested import objects
 from providers.files.quantities import quotient
+from providers.gcp.columns import entries
 
 COMPUTE_ENGINE = "6F81-5844-456A"
 _SECONDS_PER_HOUR = 3600
@@ -71,7 +71,7 @@ def is_managed(rows: Any) -> Any:
 
 def system_label(rows: Any, key: str) -> Any:
     """The value of a system label of Compute Engine, or null."""
-    items = objects(rows.system, ("key", "value"))
+    items = entries(rows.system, ("key", "value"))
     chosen = items.filter(lambda label: label["key"] == f"compute.googleapis.com/{key}")
     return chosen.map(lambda label: label["value"]).join("").nullif("")
 
