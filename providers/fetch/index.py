@@ -1,0 +1,188 @@
+"""What a source's landing folder remembers between two pulls: manifests read, deliveries loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from data.store import Status
+from data.store.folder import DELIVERIES
+from providers.files.manifests import Manifest, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from data.store import DeliveryResult, Store
+    from providers.fetch.contract import StoredObject
+
+FILE = "index.json"
+FORMAT = "loadfactor-fetch"
+VERSION = 1
+_MOST_OF_A_GROUP = 4
+
+
+def stamp(item: StoredObject) -> list[str]:
+    """What tells one writing of an object from another.
+
+    The time is part of it: an object that is written again with the same content has the same ETag.
+    """
+    return [item.key, item.version, item.modified.isoformat(), str(item.size)]
+
+
+def fingerprint(dataset: str | None, manifest: StoredObject | None,
+                parts: Iterable[StoredObject]) -> str:  # fmt: skip
+    """What a delivery is made of in its bucket, the objects in their versions, as hex."""
+    objects = [[one.key, one.version, one.size] for one in parts]
+    first = None if manifest is None else [manifest.key, manifest.version]
+    text = json.dumps([dataset, first, objects], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One delivery that the store has judged.
+
+    `group` names its export and period; `manifest` is the stamp of its manifest's object; `time` is
+    ISO; `replaced_by` is the delivery that took its place; `beside` are the deliveries that were in
+    the store when it was ignored as older.
+    """
+
+    fingerprint: str
+    group: str
+    time: str
+    delivery_id: str
+    status: str
+    source: str
+    dataset: str
+    manifest: tuple[str, ...] = ()
+    reason: str | None = None
+    replaced_by: str | None = None
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Index:
+    """The memory of one landing. It may always be lost: then everything is looked at again."""
+
+    manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deliveries: dict[str, Remembered] = field(default_factory=dict)
+
+    @staticmethod
+    def read(landing: Path) -> Index:
+        """The index of the landing; an empty one where there is none that can be read."""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            document = json.loads((landing / FILE).read_text(encoding="utf-8"))
+            if (document["format"], document["version"]) == (FORMAT, VERSION):
+                told = [
+                    Remembered(**one | {name: tuple(one[name]) for name in ("manifest", "beside")})
+                    for one in document["deliveries"]
+                ]
+                return Index(dict(document["manifests"]), {one.fingerprint: one for one in told})
+        return Index()
+
+    def write(self, landing: Path) -> None:
+        """Put the index in the landing, by one rename."""
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "manifests": dict(sorted(self.manifests.items())),
+            "deliveries": [asdict(one) for _, one in sorted(self.deliveries.items())],
+        }
+        aside = landing / f"{FILE}.tmp"
+        with aside.open("w", encoding="utf-8") as handle:
+            json.dump(document, handle, ensure_ascii=False, indent=1)
+            handle.flush()
+            os.fsync(handle.fileno())
+        aside.replace(landing / FILE)
+
+    def manifest(self, item: StoredObject) -> Manifest | None:
+        """The manifest as it was read before, without its document; KeyError if it was not."""
+        known = self.manifests[item.key]
+        if known["stamp"] != stamp(item):
+            raise KeyError(item.key)
+        told = known["manifest"]
+        if told is None:
+            return None
+        parts = tuple(Part(*part) for part in told["parts"])
+        time = None if told["time"] is None else datetime.fromisoformat(told["time"])
+        return Manifest(Path(item.key), **told | {"parts": parts, "time": time})
+
+    def keep_manifest(self, item: StoredObject, manifest: Manifest | None) -> None:
+        """Remember what was read."""
+        told: dict[str, Any] | None = None
+        if manifest is not None:
+            names = ("source", "export", "id", "account", "period", "is_dated", "rows")
+            told = {name: getattr(manifest, name) for name in names}
+            told["time"] = None if manifest.time is None else manifest.time.isoformat()
+            told["parts"] = [[part.key, part.bytes, part.rows] for part in manifest.parts]
+        self.manifests[item.key] = {"stamp": stamp(item), "manifest": told}
+
+    def settled(self, known: set[str], print_: str) -> Remembered | None:
+        """What was remembered of a delivery, if it still holds where these deliveries are known."""
+        one = self.deliveries.get(print_)
+        return one if one is not None and _holds(known, one) else None
+
+    def of_manifest(self, known: set[str], item: StoredObject) -> Remembered | None:
+        """The settled delivery that came of the manifest in the version that was listed."""
+        mark = tuple(stamp(item))
+        found = (one for one in self.deliveries.values() if one.manifest == mark)
+        return next((one for one in found if _holds(known, one)), None)
+
+    def newest(self, known: set[str], group: str) -> str:
+        """The time of the newest loaded delivery of the group, empty where there is none."""
+        times = [
+            one.time
+            for one in self.deliveries.values()
+            if one.group == group and one.status == Status.LOADED and _holds(known, one)
+        ]
+        return max(times, default="")
+
+    def keep(self, one: Remembered, gone: set[str]) -> None:
+        """Remember what the store made of a delivery, and whose place it took."""
+        for print_, former in self.deliveries.items():
+            if gone & {former.delivery_id, former.replaced_by}:
+                self.deliveries[print_] = replace(former, replaced_by=one.delivery_id)
+        self.deliveries[one.fingerprint] = one
+
+    def prune(self, keys: set[str], groups: set[str]) -> None:
+        """Forget manifests that are gone, and all but the newest deliveries of each group."""
+        self.manifests = {key: one for key, one in self.manifests.items() if key in keys}
+        by_group: dict[str, list[Remembered]] = {}
+        for one in sorted(self.deliveries.values(), key=lambda one: (one.time, one.fingerprint)):
+            if one.group in groups:
+                by_group.setdefault(one.group, []).append(one)
+        kept = [one for many in by_group.values() for one in many[-_MOST_OF_A_GROUP:]]
+        self.deliveries = {one.fingerprint: one for one in kept}
+
+
+def _holds(known: set[str], one: Remembered) -> bool:
+    if one.status == Status.IGNORED_OLDER:
+        return bool(one.beside) and set(one.beside) <= known
+    return one.delivery_id in known or one.replaced_by in known
+
+
+def known_ids(store: Store) -> set[str]:
+    """Deliveries that the store reads, and whose rows are there."""
+    return {
+        one.delivery_id
+        for one in store.deliveries()
+        if (store.path / DELIVERIES / one.folder / f"{one.table}.parquet").is_file()
+    }
+
+
+def beside(store: Store, result: DeliveryResult) -> tuple[str, ...]:
+    """Deliveries of the same source and periods that the store reads, sorted."""
+    periods = set(result.billing_periods)
+    return tuple(
+        sorted(
+            one.delivery_id
+            for one in store.deliveries()
+            if one.source == result.source and periods & set(one.billing_periods)
+        )
+    )

@@ -1,0 +1,112 @@
+"""The folder that objects are downloaded to: each in its version, and whole."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from data.errors import ProviderError, StoreError
+from data.store import steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from providers.fetch.contract import ObjectStore, StoredObject
+
+LOCK = ".lock"
+WAIT_S = 60.0
+DOWNLOADS = 4
+_OBJECTS = "objects"
+_LONGEST_NAME = 120
+_SUFFIX = re.compile(r"(\.[A-Za-z0-9]{1,8}){0,3}$")
+
+
+class Landing:
+    """One source's folder of downloads; held by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def held(self, wait_s: float = WAIT_S) -> Iterator[None]:
+        """Keeps other pulls of the source out; StoreError where one goes on for too long."""
+        try:
+            (self.path / _OBJECTS).mkdir(parents=True, exist_ok=True)
+            with steps.writer_lock(self.path / LOCK, wait_s):
+                yield
+        except OSError as error:
+            raise StoreError(f"cannot write to the folder {self.path}: {error}") from error
+
+    def target(self, item: StoredObject) -> Path:
+        """Where the object lies once it is downloaded: a folder of its version, its own name."""
+        text = f"{item.key}\0{item.version}\0{item.size}"
+        folder = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return self.path / _OBJECTS / folder / _safe_name(item.key)
+
+    def has(self, item: StoredObject) -> bool:
+        """True where the object was downloaded whole."""
+        target = self.target(item)
+        return target.is_file() and target.stat().st_size == item.size
+
+    def download(
+        self, objects: ObjectStore, items: Sequence[StoredObject]
+    ) -> dict[StoredObject, ProviderError | None]:
+        """What became of each object that was not here yet: None, or why it was not downloaded.
+
+        Some are downloaded at the same time; where the source cannot be reached, or lets nobody in,
+        the rest is not tried.
+        """
+        ended: dict[StoredObject, ProviderError | None] = {}
+        stop: list[ProviderError] = []
+
+        def one(item: StoredObject) -> ProviderError | None:
+            if stop:
+                return stop[0]
+            target = self.target(item)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                objects.download(item, target)
+            except ProviderError as error:
+                if type(error) is not ProviderError:
+                    stop.append(error)
+                return error
+            return None
+
+        with ThreadPoolExecutor(DOWNLOADS) as pool:
+            for item, error in zip(items, pool.map(one, items), strict=True):
+                ended[item] = error
+        return ended
+
+    def discard(self, items: Iterable[StoredObject]) -> None:
+        """Remove the downloads of the objects."""
+        for item in items:
+            shutil.rmtree(self.target(item).parent, ignore_errors=True)
+
+    def prune(self, wanted: Iterable[StoredObject]) -> None:
+        """Remove downloads of all but these objects."""
+        names = {self.target(item).parent.name for item in wanted}
+        for folder in (self.path / _OBJECTS).iterdir():
+            if folder.name not in names:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _safe_name(key: str) -> str:
+    """The last part of the key, short enough for a file, its endings kept.
+
+    >>> _safe_name("exports/cur/2026-11/cur-00001.csv.gz")
+    'cur-00001.csv.gz'
+    """
+    name = key.rstrip("/").rpartition("/")[2].replace("\0", "_")
+    if name in ("", ".", ".."):
+        return "object"
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    ending = _SUFFIX.search(name)
+    tail = ending.group() if ending else ""
+    short = name.encode()[: _LONGEST_NAME - len(tail)].decode(errors="ignore")
+    return short + tail
