@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from data.store.folder import Store
+from data.store.history import OptionChange, OptionTotals, UnitVersion
 from data.store.records import (
     DeliveryRecord,
     DeliveryResult,
@@ -17,11 +18,14 @@ from data.store.records import (
 __all__ = [
     "DeliveryRecord",
     "DeliveryResult",
+    "OptionChange",
+    "OptionTotals",
     "Replaced",
     "StagedDelivery",
     "Status",
     "Store",
     "UnitFacts",
+    "UnitVersion",
     "delivery_id",
     "unit_name",
 ]

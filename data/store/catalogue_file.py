@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from data.errors import StoreError
+from data.store.history import UnitVersion
 from data.store.records import DeliveryRecord
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 FILE = "catalogue.json"
 FORMAT = "loadfactor-store"
-VERSION = 1
+VERSION = 2  # 1 kept no history of the units
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,17 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """`active` maps a unit to the id of the delivery it is read from; `sequence` counts writes."""
+    """`active` maps a unit to the id of the delivery it is read from; `sequence` counts writes.
+
+    `history` has the last versions of each unit of the bill, oldest first; a catalogue of version
+    1 has none, and the next replacement of a unit begins it.
+    """
 
     deliveries: dict[str, DeliveryRecord] = field(default_factory=dict)
     active: dict[str, str] = field(default_factory=dict)
     superseded: tuple[Superseded, ...] = ()
     sequence: int = 0
+    history: dict[str, tuple[UnitVersion, ...]] = field(default_factory=dict)
 
     def holder(self, unit: str) -> DeliveryRecord | None:
         """The delivery that the unit is read from, None where nothing was loaded for it."""
@@ -59,6 +65,10 @@ class Catalogue:
                 {name: getattr(one, name) for name in Superseded.__slots__}
                 for one in self.superseded
             ],
+            "history": {
+                unit: [one.as_json() for one in versions]
+                for unit, versions in sorted(self.history.items())
+            },
         }
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -100,6 +110,10 @@ def _parsed(path: Path, document: dict[str, Any]) -> Catalogue:
             dict(document["active"]),
             tuple(Superseded(**one) for one in document["superseded"]),
             int(document["sequence"]),
+            {
+                unit: tuple(UnitVersion.from_json(one) for one in versions)
+                for unit, versions in document.get("history", {}).items()
+            },
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise _damaged(path, f"{type(error).__name__} {error}") from error

@@ -19,12 +19,15 @@ from data.hours import iso
 from data.schema import QUALITY
 from data.store import catalogue_file, reading, steps
 from data.store.catalogue_file import Catalogue, Superseded
-from data.store.ranking import Verdict, judge
+from data.store.ranking import judge
 from data.store.records import DeliveryRecord, DeliveryResult, StagedDelivery, Status
+from data.store.replacing import Weighed, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from data.store.history import UnitVersion
 
 DELIVERIES = "deliveries"
 LOCK = ".lock"
@@ -113,6 +116,14 @@ class Store:
         """The delivery that each unit is read from, in order of unit."""
         return dict(sorted(self._catalogue.active.items()))
 
+    def history(self) -> dict[str, tuple[UnitVersion, ...]]:
+        """The last versions of each active unit of the bill, oldest first, in order of unit.
+
+        A unit that an older program loaded has none until it is replaced.
+        """
+        kept = self._catalogue.history
+        return {unit: kept[unit] for unit in self.active() if unit in kept}
+
     def quality(self) -> pd.DataFrame:
         """Frame of QUALITY: what was found while the active deliveries were read."""
         rows = [row for record in self.deliveries() for row in record.quality]
@@ -153,7 +164,11 @@ class Store:
             verdict = judge(self._catalogue, staged, force, self._is_intact(staged))
             if verdict.status is Status.LOADED:
                 reading.check_staged(staged, self._engine())
-                self._put(staged, verdict)
+                folder = self.path / DELIVERIES
+                weighed = weigh(self._catalogue, staged, verdict, folder, self._engine())
+                verdict = weighed.verdict
+                if verdict.status is Status.LOADED:
+                    self._put(staged, weighed)
         return DeliveryResult(
             path=staged.path,
             source=staged.source,
@@ -187,11 +202,11 @@ class Store:
             if staged.delivery_id == one.delivery_id or staged.sha256 == one.sha256
         )
 
-    def _put(self, staged: StagedDelivery, verdict: Verdict) -> None:
+    def _put(self, staged: StagedDelivery, weighed: Weighed) -> None:
         folder = self.path / DELIVERIES
         name = _free_name(folder, staged.delivery_id)
         record = _record(staged, name, self._catalogue.sequence + 1)
-        after = _with(self._catalogue, record, verdict)
+        after = _with(self._catalogue, record, weighed)
         target = self.path / catalogue_file.FILE
         aside = target.with_suffix(".tmp")
         take = self._steps.take
@@ -253,11 +268,13 @@ def _record(staged: StagedDelivery, folder: str, sequence: int) -> DeliveryRecor
         units=staged.units,
         warnings=staged.warnings,
         quality=staged.quality,
+        export=staged.export,
     )
 
 
-def _with(before: Catalogue, record: DeliveryRecord, verdict: Verdict) -> Catalogue:
+def _with(before: Catalogue, record: DeliveryRecord, weighed: Weighed) -> Catalogue:
     """The catalogue in which the delivery has the units it takes; who lost all is superseded."""
+    verdict = weighed.verdict
     active = {
         unit: holder
         for unit, holder in before.active.items()
@@ -280,6 +297,7 @@ def _with(before: Catalogue, record: DeliveryRecord, verdict: Verdict) -> Catalo
         active=active,
         superseded=(*kept, *superseded),
         sequence=record.sequence,
+        history={**before.history, **weighed.history},
     )
 
 

@@ -8,7 +8,8 @@ For each unit (source, account, dataset, period), in this order:
 4. Else one with invoice ids outranks one without; else the later load counts.
 5. A replacement that is empty, or loses more than MOST_LOST_SHARE of the unit's absolute cost (of
    its rows where a cost is not stated), is refused, but where an invoiced file replaces one that
-   was not. Tables that people keep by hand may shrink.
+   was not. Tables that people keep by hand may shrink. So is a bill that covers fewer days at
+   either end (data.store.replacing).
 6. Billing of one source, account and period is read from one dataset: a second one is refused, but
    for Azure's actual and amortized, of which one states the billed and one the effective cost of
    the same charges (not where a lone file fills both).
@@ -41,7 +42,8 @@ _MOST_NAMED = 3
 class Verdict:
     """What is to become of a staged delivery.
 
-    `take` are the units it is read from now on, `drop` units of another dataset that it displaces.
+    `take` are the units it is read from now on, `drop` units of another dataset that it displaces;
+    `waived` are the units that were taken by force alone, with what spoke against them.
     """
 
     status: Status
@@ -50,6 +52,8 @@ class Verdict:
     drop: tuple[str, ...] = ()
     replaced: tuple[Replaced, ...] = ()
     warnings: tuple[str, ...] = ()
+    waived: tuple[tuple[str, str], ...] = ()
+    forced: bool = False
 
 
 def judge(catalogue: Catalogue, staged: StagedDelivery, force: bool, intact: bool) -> Verdict:
@@ -101,6 +105,7 @@ def _by_unit(catalogue: Catalogue, staged: StagedDelivery, force: bool) -> Verdi
     older: list[str] = []
     refused: list[str] = []
     replaced: list[Replaced] = []
+    waived: list[tuple[str, str]] = []
     for unit, facts in sorted(staged.units.items()):
         holder = catalogue.holder(unit)
         if holder is None:
@@ -111,10 +116,12 @@ def _by_unit(catalogue: Catalogue, staged: StagedDelivery, force: bool) -> Verdi
         if why_older and holder.delivery_id != staged.delivery_id:
             older.append(f"{unit}: {why_older}")
             continue
-        loss = None if force else _loss(staged, facts, before)
-        if loss:
+        loss = _loss(staged, facts, before)
+        if loss and not force:
             refused.append(f"{unit}: {loss}")
             continue
+        if loss:
+            waived.append((unit, loss))
         take.append(unit)
         if holder.delivery_id != staged.delivery_id:
             replaced.append(Replaced(unit, holder.delivery_id, holder.path, before, facts))
@@ -127,10 +134,13 @@ def _by_unit(catalogue: Catalogue, staged: StagedDelivery, force: bool) -> Verdi
         return Verdict(Status.IGNORED_OLDER, _some(older))
     for unit in displaced:
         other = catalogue.deliveries[catalogue.active[unit]]
-        facts = staged.units[_as_dataset(unit, staged.dataset)]
+        facts = staged.units[as_dataset(unit, staged.dataset)]
         replaced.append(Replaced(unit, other.delivery_id, other.path, other.units[unit], facts))
     warnings = (f"kept what was loaded for {_some(older)}",) if older else ()
-    return Verdict(Status.LOADED, None, tuple(take), tuple(displaced), tuple(replaced), warnings)
+    return Verdict(
+        Status.LOADED, None, tuple(take), tuple(displaced), tuple(replaced), warnings,
+        tuple(waived), force,
+    )  # fmt: skip
 
 
 def _why_older(
@@ -168,7 +178,8 @@ def _loss(staged: StagedDelivery, facts: UnitFacts, before: UnitFacts) -> str | 
     return None
 
 
-def _as_dataset(unit: str, dataset: str) -> str:
+def as_dataset(unit: str, dataset: str) -> str:
+    """The unit of the same account and period, read from another dataset."""
     source, account, _, period = unit.split("|")
     return "|".join((source, account, dataset, period))
 
@@ -179,7 +190,7 @@ def _same_money(catalogue: Catalogue, staged: StagedDelivery, take: list[str]) -
     found = []
     for unit, holder in catalogue.active.items():
         record = catalogue.deliveries[holder]
-        taken = _as_dataset(unit, staged.dataset)
+        taken = as_dataset(unit, staged.dataset)
         if record.table != "billing" or taken == unit or taken not in wanted:
             continue
         is_pair = {unit.split("|")[2], staged.dataset} == TOLD_TWICE

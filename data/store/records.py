@@ -10,10 +10,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from data import money
+from data.store.history import option_rows, restated
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
+
+    from data.store.history import UnitVersion
 
 
 class Status(StrEnum):
@@ -91,7 +94,8 @@ class StagedDelivery:
     `path` is what is shown to people; `folder` holds `<table>.parquet` with exactly the declared
     columns, its `export_id` equal to `delivery_id` and its `unit` among `units`; `sha256` is that
     of the content as it arrived; `version_time` that of the manifest, None without one; `quality`
-    are rows of QUALITY found while reading.
+    are rows of QUALITY found while reading; `export` tells the export that it is of from others,
+    None for a lone file.
     """
 
     path: str
@@ -107,20 +111,61 @@ class StagedDelivery:
     version_time: datetime | None = None
     warnings: tuple[str, ...] = ()
     quality: tuple[dict[str, Any], ...] = ()
+    export: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """One unit that a delivery took over: from which delivery, and what it held before and now."""
+    """One unit that a delivery took over: from which delivery, and what it held before and now.
+
+    `versions` are the totals of both, None for tables that hold no bill.
+    """
 
     unit: str
     delivery_id: str
     path: str
     before: UnitFacts
     after: UnitFacts
+    versions: tuple[UnitVersion, UnitVersion] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The replacement as `load --json` writes it."""
+        """The replacement as `load --json` writes it.
+
+        `by_option` has both totals by way of paying; `restated` what changed in the hours that
+        the former delivery held too.
+        """
+        return self._plain() | ({} if self.versions is None else self._by_option(*self.versions))
+
+    def sentence(self) -> str:
+        """What was replaced by what, in words: units, paths, and the days that each covers."""
+        spans = ["", ""]
+        if self.versions is not None:
+            spans = [_span(one.first, one.until) for one in self.versions]
+        return f"replaces {self.unit} of {self.path}{spans[0]}" + (
+            f" by{spans[1]}" if spans[1] else ""
+        )
+
+    def _by_option(self, former: UnitVersion, later: UnitVersion) -> dict[str, Any]:
+        return {
+            "from_before": former.first,
+            "until_before": former.until,
+            "from_after": later.first,
+            "until_after": later.until,
+            "by_option": option_rows(former.options, later.options),
+            "restated": [
+                {
+                    "purchase_option": one.purchase_option,
+                    "currency": one.currency,
+                    "cost": money.text(one.cost),
+                    "billed_cost": money.text(one.billed_cost),
+                    "instance_hours": money.text(one.instance_hours),
+                    "gpu_hours": money.text(one.gpu_hours),
+                }
+                for one in restated((former, later))
+            ],
+        }
+
+    def _plain(self) -> dict[str, Any]:
         return {
             "unit": self.unit,
             "delivery_id": self.delivery_id,
@@ -130,6 +175,10 @@ class Replaced:
             "cost_before": money.text(self.before.cost),
             "cost_after": money.text(self.after.cost),
         }
+
+
+def _span(first: str | None, until: str | None) -> str:
+    return f" {first[:16]} to {until[:16]}" if first and until else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +230,7 @@ class DeliveryRecord:
     units: dict[str, UnitFacts]
     warnings: tuple[str, ...] = ()
     quality: tuple[dict[str, Any], ...] = ()
+    export: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The record as the catalogue keeps it."""

@@ -208,7 +208,7 @@ def _log_deliveries(results: list[DeliveryResult]) -> None:
         for warning in one.warnings:
             log.warning("%s: warning: %s", one.path, warning)
         for old in one.replaced:
-            log.info("%s: replaces %s of %s", one.path, old.unit, old.path)
+            log.info("%s: %s", one.path, old.sentence())
 
 
 def _loading_code(results: list[DeliveryResult]) -> int:

@@ -258,6 +258,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
         version_time=manifest.time if manifest else None,
         warnings=warnings,
         quality=quality,
+        export=manifest.export if manifest else None,
     )
 
 

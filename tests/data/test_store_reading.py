@@ -63,7 +63,7 @@ def test_a_store_of_a_newer_version_is_refused_with_both_versions_and_the_remedy
     A.publish(store)
     path = store.path / "catalogue.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 7}))
-    with pytest.raises(StoreError, match=r"version is 7.*up to version 1.*Upgrade loadfactor"):
+    with pytest.raises(StoreError, match=r"version is 7.*up to version 2.*Upgrade loadfactor"):
         Store.open(store.path)
 
 
