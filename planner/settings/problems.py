@@ -101,8 +101,9 @@ def _problem(document: Mapping[str, Any], place: Place, fault: Any) -> Problem:
         return Problem(where, f"is {seen}", "a currency is three capitals, such as EUR")
     if kind == "value_error":
         # A secret may have been pasted where its variable's name belongs: do not repeat it.
-        shown = "" if str(place[-1]).endswith(("_env", "url")) else f"{seen} "
-        return Problem(where, f"{shown}{context['error']}")
+        mute = str(place[-1]).endswith(("_env", "url", "billing"))
+        mute = mute or isinstance(fault["input"], dict)
+        return Problem(where, f"{'' if mute else f'{seen} '}{context['error']}")
     wanted = next((text for word, text in _WANTED.items() if kind.startswith(word)), "")
     return Problem(where, f"must be {wanted}, is {seen}" if wanted else fault["msg"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from planner.settings.base import Count, EnvName, Name, Names, Section
 
@@ -16,6 +16,16 @@ def _without_login(value: str) -> str:
 
 
 Address = Annotated[Name, AfterValidator(_without_login)]
+
+
+def _without_signature(value: str) -> str:
+    if "?" in value or "sig=" in value.lower():
+        raise ValueError("must not hold a signature; credentials come from the environment")
+    return value
+
+
+# Where an export lies in a cloud's own storage.
+Place = Annotated[Name, AfterValidator(_without_signature)]
 
 
 class AwsSource(Section):
@@ -47,10 +57,13 @@ class GcpSource(Section):
 
 
 class AzureSource(Section):
-    """An Azure billing scope: export location, subscriptions."""
+    """An Azure billing scope: export location, how to sign in, subscriptions.
+
+    `billing` is https://ACCOUNT.blob.core.windows.net/CONTAINER/FOLDER, or the abfss:// form.
+    """
 
     kind: Literal["azure"]
-    billing: Name | None = None
+    billing: Place | None = None
     dataset: Literal["actual", "amortized", "focus"] | None = None
     tenant_id: Name | None = None
     client_id: Name | None = None
@@ -58,6 +71,13 @@ class AzureSource(Section):
     subscriptions: Names = ()
     regions: Names = ()
     utilization: Literal["monitor", "none"] | None = None
+
+    @model_validator(mode="after")
+    def _has_an_application(self) -> AzureSource:
+        """A secret is of an application in a tenant."""
+        if self.client_secret_env and not (self.tenant_id and self.client_id):
+            raise ValueError("client_secret_env needs tenant_id and client_id beside it")
+        return self
 
 
 class KubernetesSource(Section):

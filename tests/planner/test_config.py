@@ -271,6 +271,12 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated() -> None:
     [sources.p]
     kind = "prometheus"
     url = "https://me:hunter2@host/x"
+    [sources.z]
+    kind = "azure"
+    billing = "https://acme.blob.core.windows.net/bills?sig=hunter2"
+    [sources.y]
+    kind = "azure"
+    client_secret_env = "BILLS_SECRET"
     [alert_targets.slack]
     kind = "webhook"
     url_env = "https://hooks.example/hunter2"
@@ -281,6 +287,8 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated() -> None:
         "sources.a.password",
         "sources.a.external_id_env",
         "sources.p.url",
+        "sources.z.billing",
+        "sources.y",  # a secret of no application
         "alert_targets.slack.url_env",
     }
     assert "hunter2" not in str(caught.value)
