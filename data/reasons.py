@@ -10,6 +10,7 @@ from decimal import Decimal  # noqa: TC003  (pydantic reads it)
 
 from data.known_events import KnownEvent  # noqa: TC001  (pydantic reads it)
 from data.ladder import EndingPart, LadderStep  # noqa: TC001  (pydantic reads them)
+from data.unmet import UnmetDemand  # noqa: TC001  (pydantic reads it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +145,4 @@ class Reasons:
     ladder: tuple[LadderStep, ...] = ()
     ending: tuple[EndingPart, ...] = ()
     events: tuple[KnownEvent, ...] = ()
+    unmet: tuple[UnmetDemand, ...] = ()

@@ -14,7 +14,7 @@ class stands under its id, or in parts `id~...`, one for each offer it runs on t
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,10 @@ class Need:
     those it runs on. A class that is not `may_move` stays in each place (cloud and region) with
     what runs there, and one that is not `may_retype` on machines with as many GPUs: nobody has said
     that its work could run otherwise.
+
+    `waited` are GPUs that its queued jobs waited for, by the offer that they count at: demand that
+    no bill shows, so only what is to come counts it. `full` are the hours in which an offer's place
+    was full, so that what ran there is a lower bound.
     """
 
     workload_class: str
@@ -81,11 +85,49 @@ class Need:
     min_firm_share: float
     throughput: float
     spot_max_share_per_offer: float | None = None
+    waited: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    full: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         """Name of the problem class."""
         return f"{self.workload_class}|{self.gpu_family}"
+
+    @property
+    def total(self) -> npt.NDArray[np.float64]:
+        """Useful GPUs that it had on all offers, by observed hour."""
+        return np.asarray(np.sum([*self.firm.values(), *self.spot.values()], axis=0))
+
+    @property
+    def wanted(self) -> npt.NDArray[np.float64]:
+        """The same with the GPUs that its queued jobs waited for."""
+        return np.asarray(np.sum([self.total, *self.waited.values()], axis=0))
+
+    def had(self, offer: str) -> npt.NDArray[np.float64]:
+        """Useful GPUs that it had on one offer that it runs on, by observed hour."""
+        parts = [one[offer] for one in (self.firm, self.spot) if offer in one]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def wanted_at(self, offer: str) -> npt.NDArray[np.float64]:
+        """The same with the GPUs that its queued jobs waited for."""
+        had = self.had(offer)
+        return had + self.waited[offer] if offer in self.waited else had
+
+    def bounded_on(self, offers: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Observed hours in which full places held at least half of what it had on the offers.
+
+        What it had in them is a lower bound on what it wanted.
+
+        >>> import numpy as np
+        >>> gpus = {"a": np.array([8.0, 8.0]), "b": np.array([2.0, 9.0])}
+        >>> need = Need("t", "H100", gpus, {}, ("a", "b"), False, False, False, 0.0, 1.0,
+        ...             full={"a": np.array([True, True])})
+        >>> need.bounded_on(["a", "b"]).tolist(), need.bounded_on(["b"]).tolist()
+        ([True, False], [False, False])
+        """
+        total = np.sum([self.had(o) for o in offers], axis=0)
+        full = np.sum([self.had(o) * self.full[o] for o in offers if o in self.full], axis=0)
+        return np.asarray((full > 0) & (2 * full >= total))
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -236,7 +278,7 @@ def _parts(need: Need, stage: Stage, supply: Supply) -> list[Part]:
                 _least_firm(need),
                 need.spot_max_share_per_offer,
             )
-            for o, series in sorted(_by_offer(need).items())
+            for o, series in ((o, need.had(o)) for o in need.present)
         ]
     parts = [
         Part(f"{need.id}{PART}at@{o}", series, (o, *_owned(need, o, supply)), 1.0)
@@ -251,14 +293,13 @@ def _parts(need: Need, stage: Stage, supply: Supply) -> list[Part]:
 
 def reachable_parts(need: Need, supply: Supply) -> list[Part]:
     """The class in parts of which all work may go to the same offers, from MOVE on."""
-    series = _by_offer(need)
     groups: dict[tuple[str, ...], list[str]] = {}
     for o in need.present:
         groups.setdefault(reachable(need, o, supply), []).append(o)
     parts = []
     for number, (allowed, present) in enumerate(sorted(groups.items())):
         owned = tuple(owned_offer_id(o) for o in allowed if supply.owns(o))
-        total = np.sum([series[o] for o in present], axis=0)
+        total = np.sum([need.had(o) for o in present], axis=0)
         offers = (*allowed, *owned, *_spot(need, present[0], supply))
         name = need.id if len(groups) == 1 else f"{need.id}{PART}{number}"
         cap = need.spot_max_share_per_offer
@@ -295,18 +336,6 @@ def _spot(need: Need, offer: str, supply: Supply) -> tuple[str, ...]:
         for o in reachable(need, offer, supply)
         if supply.offers[o].spot is not None
     )
-
-
-def series_at(need: Need, offer: str) -> npt.NDArray[np.float64]:
-    """Useful GPUs of a class on one offer that it runs on, by observed hour."""
-    return _by_offer(need)[offer]
-
-
-def _by_offer(need: Need) -> dict[str, npt.NDArray[np.float64]]:
-    series = dict(need.firm)
-    for offer, useful in need.spot.items():
-        series[offer] = series[offer] + useful if offer in series else useful
-    return series
 
 
 def _offers(

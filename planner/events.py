@@ -36,11 +36,17 @@ class Span:
     end: int
 
 
-def with_events(future: Future, rules: Sequence[EventRule], recent: Mapping[str, float]) -> Future:
+def with_events(
+    future: Future,
+    rules: Sequence[EventRule],
+    recent: Mapping[str, float],
+    without: str | None = None,
+) -> Future:
     """The demand with every event in as many scenarios as its chance says, and notes on the others.
 
     `recent` are mean GPUs by class id (class|family): GPUs that an event adds are shared out by
-    them. Events of one file happen or not each by itself, by fixed lots.
+    them. Events of one file happen or not each by itself, by fixed lots. The event named `without`
+    does not happen.
     """
     demand = {name: paths.copy() for name, paths in future.demand.items()}
     point = {name: path.copy() for name, path in future.point.items()}
@@ -53,7 +59,7 @@ def with_events(future: Future, rules: Sequence[EventRule], recent: Mapping[str,
         told = _unused(rule, span, names, len(order))
         if told:
             notes.append(f"the event {rule.name} is left out: {told}")
-        if span is None or told:
+        if span is None or told or rule.name == without:
             continue
         happens = order[: round(rule.chance * len(order))]
         before = dict(demand)

@@ -9,7 +9,7 @@ each standing for the part of the year around it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from data.known_events import KnownEvent
     from planner.assemble import Need
     from planner.forecast.scenarios import Forecast
-    from planner.settings import Settings
+    from planner.settings import EventRule, Settings
 
     Array = npt.NDArray[np.float64]
 
@@ -54,6 +54,8 @@ class Future:
         point: by class id, GPUs, modelled hours: the forecast.
         warnings: what a reader must know, one sentence each.
         events: the known events that it counts, and what each changes.
+        near: the first weeks hour by hour, in many ways that demand may come; None where the
+            caller made none.
     """
 
     horizon: Horizon
@@ -62,33 +64,31 @@ class Future:
     point: Mapping[str, Array]
     warnings: tuple[str, ...] = ()
     events: tuple[KnownEvent, ...] = ()
+    near: Future | None = None
 
 
 def history_of(needs: Sequence[Need], covered: pd.DatetimeIndex) -> History:
     """The needed GPUs of each class id in every hour from the first covered one to the last.
 
-    Hours without data are NaN. What a class's rules allow on spot counts as deferrable.
+    Hours without data are NaN. What queued jobs waited for counts, and hours in which most of a
+    class ran in full places are lower bounds. What its rules allow on spot counts as deferrable.
     """
     grid = pd.date_range(covered[0], covered[-1], freq="h")
     place = grid.get_indexer(covered)
     total = np.full((len(grid), len(needs)), np.nan)
+    full = np.zeros(total.shape, dtype=bool)
     waiting = np.zeros(len(needs))
     for column, need in enumerate(needs):
-        total[place, column] = need_total(need)
+        total[place, column] = need.wanted
+        full[place, column] = need.bounded_on(need.present)
         waiting[column] = 1 - need.min_firm_share if need.interruptible else 0.0
     return History(
         firm=total * (1 - waiting),
         deferrable=total * waiting,
         classes=tuple(need.id for need in needs),
         start_time=grid[0].to_pydatetime(),
+        at_capacity=full if full.any() else None,
     )
-
-
-def need_total(need: Need) -> Array:
-    """Useful GPUs of a class on all its offers, by observed hour."""
-    series = [*need.firm.values(), *need.spot.values()]
-    total: Array = np.sum(series, axis=0)
-    return total
 
 
 def year_ahead(past: Horizon) -> Horizon:
@@ -100,12 +100,26 @@ def future_for(
     needs: Sequence[Need], covered: pd.DatetimeIndex, year: Horizon, settings: Settings
 ) -> Future:
     """The coming year of what was needed, with the events that the settings know of."""
+    bare = expected(needs, covered, year, settings)
+    return counted(bare, needs, settings.events)
+
+
+def expected(
+    needs: Sequence[Need], covered: pd.DatetimeIndex, year: Horizon, settings: Settings
+) -> Future:
+    """The coming year of what was needed, whatever is known to come."""
     if not needs:
         return Future(year, {}, (1.0,), {})
-    history = history_of(needs, covered)
-    future = future_of(history, year, settings.plan.scenarios)
-    recent = {need.id: float(need_total(need)[-RECENT:].mean()) for need in needs}
-    return with_events(future, settings.events, recent)
+    return future_of(history_of(needs, covered), year, settings.plan.scenarios)
+
+
+def counted(
+    bare: Future, needs: Sequence[Need], rules: Sequence[EventRule], without: str | None = None
+) -> Future:
+    """The coming year with its known events, all but the one named `without`."""
+    recent = {need.id: float(need.wanted[-RECENT:].mean()) for need in needs}
+    near = None if bare.near is None else with_events(bare.near, rules, recent)
+    return replace(with_events(bare, rules, recent, without), near=near)
 
 
 def future_of(history: History, horizon: Horizon, scenarios: int) -> Future:
@@ -126,6 +140,20 @@ def future_of(history: History, horizon: Horizon, scenarios: int) -> Future:
         probabilities=(1 / len(paths),) * len(paths),
         point={name: point[:, place] for place, name in enumerate(history.classes)},
         warnings=found.warnings,
+        near=_near(found, level, history, horizon),
+    )
+
+
+def _near(found: Forecast, level: Array, history: History, year: Horizon) -> Future:
+    """The first weeks, hour by hour, in all the ways that were drawn."""
+    hours = min(NEAR_WEEKS * WEEK, len(found.point))
+    paths = balanced(found.scenarios[:, :hours], level)
+    point = balanced(found.point[:hours][None], level)[0]
+    return Future(
+        horizon=Horizon(year.start, year.observed_hours, hours, hours),
+        demand={name: paths[:, :, place] for place, name in enumerate(history.classes)},
+        probabilities=(1 / len(paths),) * len(paths),
+        point={name: point[:, place] for place, name in enumerate(history.classes)},
     )
 
 

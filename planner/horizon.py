@@ -27,12 +27,14 @@ class Horizon:
     """A year of `hours` as the model counts them; each stands for `weight` real hours.
 
     `start` is the end of the observed window, where the planned year begins; `observed_hours` are
-    the hours of the window for which there is data.
+    the hours of the window for which there is data. `span_hours` are the real hours that it stands
+    for: a year, or the first weeks of it.
     """
 
     start: datetime
     observed_hours: int
     hours: int
+    span_hours: int = HOURS_PER_YEAR
 
     @property
     def cycles(self) -> int:
@@ -41,8 +43,8 @@ class Horizon:
 
     @property
     def weight(self) -> float:
-        """Real hours that one hour of the horizon stands for; the sum is a year."""
-        return HOURS_PER_YEAR / self.hours
+        """Real hours that one hour of the horizon stands for; the sum is `span_hours`."""
+        return self.span_hours / self.hours
 
     def repeat(self, series: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """A series over the observed hours, repeated over the horizon."""

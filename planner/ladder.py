@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.assemble import reachable, series_at
+from planner.assemble import reachable
 from planner.events import span_of
 from planner.forecast.inputs import Held, History, Terms
 from planner.forecast.policy import advise, held_on
@@ -39,11 +39,16 @@ _RECENT = 672
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """What a class needs where it runs today (GPUs by observed hour), and the offers in reach."""
+    """What a class needs on an offer that it runs on today, and the offers in reach."""
 
     need: Need
-    series: Array
+    place: str
     offers: tuple[SupplyOffer, ...]
+
+    @property
+    def series(self) -> Array:
+        """GPUs by observed hour, with those that its queued jobs waited for."""
+        return self.need.wanted_at(self.place)
 
     @property
     def waiting(self) -> float:
@@ -137,7 +142,7 @@ def unpriced(
             key = need.gpu_family, supply.offers[place].cloud
             if key not in priced:
                 offers = (supply.offers[place],)
-                found.setdefault(key, []).append(Member(need, series_at(need, place), offers))
+                found.setdefault(key, []).append(Member(need, place, offers))
     made = []
     for family, cloud in sorted(found):
         pool = Pool(family, cloud, tuple(found[family, cloud]), ())
@@ -195,7 +200,7 @@ def pools(needs: Sequence[Need], supply: Supply) -> list[Pool]:
             reach = [supply.offers[name] for name in reachable(need, place, supply)]
             offers = tuple(one for one in reach if one.cloud == cloud)
             if any(_ways(one) for one in offers) and any(one.on_demand for one in offers):
-                member = Member(need, series_at(need, place), offers)
+                member = Member(need, place, offers)
                 found.setdefault((need.gpu_family, cloud), []).append(member)
     return [_pool(key, found[key]) for key in sorted(found)]
 
@@ -277,7 +282,20 @@ def _history(pool: Pool, covered: pd.DatetimeIndex, lasting: Mapping[str, float]
         series = one.series * lasting.get(one.need.workload_class, 1.0)
         firm[place, column] += series * (1 - one.waiting)
         waiting[place, column] += series * one.waiting
-    return History(firm, waiting, tuple(names), start_time=covered[0].to_pydatetime())
+    full = _bounded(pool, place, firm.shape, names)
+    start = covered[0].to_pydatetime()
+    return History(firm, waiting, tuple(names), start_time=start, at_capacity=full)
+
+
+def _bounded(
+    pool: Pool, place: pd.Index, shape: tuple[int, ...], names: Sequence[str]
+) -> npt.NDArray[np.bool_] | None:
+    """The hours in which what ran of a class in the pool is a lower bound; None: in none."""
+    full = np.zeros(shape, dtype=bool)
+    for need in {one.need.id: one.need for one in pool.members}.values():
+        offers = [one.place for one in pool.members if one.need is need]
+        full[place, names.index(need.workload_class)] |= need.bounded_on(offers)
+    return full if full.any() else None
 
 
 def _lasting(

@@ -27,6 +27,7 @@ from planner.quotas import quotas_from
 from planner.reasons import owned_parts
 from planner.stage_solver import StageSolver
 from planner.supply import Supply, offers_from
+from planner.unmet import unmet_rows, with_unmet
 from planner.waterfall import Basis, Waterfall, run
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from data.known_events import KnownEvent
     from data.plan import Plan
     from data.reasons import OwnedPart
+    from data.unmet import UnmetDemand
     from planner.assemble import Need
     from planner.future import Future
     from planner.horizon import Horizon
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from planner.outcome import Plan as Bought
     from planner.planning import NightInputs
     from planner.settings import WorkloadClass
+    from planner.unmet import Unmet
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Outlook:
     """The solved stages, what could be had and is owned, the planned year, and the ladder.
 
     `events` are the known events that the demand to come counts; `unpriced` is work that no term
-    is priced for.
+    is priced for; `unmet` is what queued and what was full, class by class, and `needs` are the
+    needs with it; `near` the demand of the first weeks.
     """
 
     waterfall: Waterfall
@@ -59,6 +63,10 @@ class Outlook:
     rungs: tuple[Rung, ...]
     events: tuple[KnownEvent, ...] = ()
     unpriced: tuple[Unpriced, ...] = ()
+    unmet: tuple[UnmetDemand, ...] = ()
+    warnings: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    near: Future | None = None
 
 
 def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
@@ -66,12 +74,13 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
     planned = planned_year(given)
     supply = supply_of(bill, given, planned)
     owned = owned_parts(given.commitments, bill, supply, given.window.end)
-    needs = _needs(bill, supply, given)
+    unmet = with_unmet(_needs(bill, supply, given), bill, supply, given)
+    needs = unmet.needs
     quotas, notes = quotas_from(given.settings.quotas, needs, supply)
     future, rungs = _ahead(needs, supply, planned, given)
     apart = unpriced(needs, supply, given.covered, planned) if is_long(given) else ()
-    told = _too_short(given) if future is None else future.warnings
-    supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told))
+    told = _too_short(given, unmet) if future is None else future.warnings
+    supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told, *unmet.notes))
     settings = given.settings.plan
     supply = weighed(supply, rungs, settings.cvar.weight)
     basis = Basis(
@@ -94,8 +103,19 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         ),
         future=future,
     )
-    events = () if future is None else future.events
-    return Outlook(run(bill, basis), supply, planned, owned, rungs, events, apart)
+    return Outlook(
+        waterfall=run(bill, basis),
+        supply=supply,
+        planned=planned,
+        owned=owned,
+        rungs=rungs,
+        events=() if future is None else future.events,
+        unpriced=apart,
+        unmet=unmet_rows(unmet, *_both(unmet, future, planned, given)),
+        warnings=unmet.warnings,
+        needs=tuple(needs),
+        near=None if future is None else future.near,
+    )
 
 
 def is_long(given: NightInputs) -> bool:
@@ -142,12 +162,25 @@ def _ahead(
     )
 
 
-def _too_short(given: NightInputs) -> tuple[str, ...]:
-    """A note on each event that a history too short to plan ahead leaves out."""
-    return tuple(
-        f"the event {rule.name} is left out: the history is too short to plan ahead"
-        for rule in given.settings.events
-    )
+def _both(
+    unmet: Unmet, future: Future | None, planned: Horizon, given: NightInputs
+) -> tuple[Future | None, Future | None]:
+    """The demand to come with and without what queued and what was full, where there is any."""
+    if future is None or not unmet.is_any:
+        return None, None
+    plain = [replace(need, waited={}, full={}) for need in unmet.needs]
+    settings = given.settings.model_copy(update={"events": ()})
+    both = (future_for(needs, given.covered, planned, settings) for needs in (unmet.needs, plain))
+    with_it, without = both
+    return with_it, without
+
+
+def _too_short(given: NightInputs, unmet: Unmet) -> tuple[str, ...]:
+    """A note on all that a history too short to plan ahead leaves out."""
+    notes = [f"the event {rule.name} is left out" for rule in given.settings.events]
+    if unmet.is_any:
+        notes.append("what queued jobs waited for, and what was full, is left out")
+    return tuple(f"{note}: the history is too short to plan ahead" for note in notes)
 
 
 def _advised(last: Plan, owned: tuple[OwnedPart, ...]) -> Bought | None:

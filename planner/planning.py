@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.frames import records
+from data.frames import empty, records
 from data.hours import iso
 from data.money import exact
 from data.plan import BillFigures, Freshness, Plan, Summary
-from data.schema import COMMITTED_OPTIONS
+from data.schema import COMMITTED_OPTIONS, JOBS, WAITING
 from planner import summary as figures
 from planner.assemble import Stage
 from planner.demand import demand
@@ -58,7 +58,8 @@ class NightInputs:
     Frames are FLEET_HOURS, OFFERS, GPU_SHAPES, COMMITMENTS and QUALITY; `deliveries` are the ids
     of the deliveries that were read; `covered` are the hours of the window that have data;
     `unspread_fees` are fees in USD for commitments and blocks that no hour bears; `last` is the
-    plan of the newest night before, None where there is none.
+    plan of the newest night before, None where there is none; `waiting` and `jobs` are frames of
+    WAITING and JOBS, what queued for GPUs.
     """
 
     as_of: date
@@ -77,6 +78,8 @@ class NightInputs:
     unspread_fees: Decimal = Decimal(0)
     notes: tuple[str, ...] = ()
     last: Plan | None = None
+    waiting: pd.DataFrame = field(default_factory=lambda: empty(WAITING))
+    jobs: pd.DataFrame = field(default_factory=lambda: empty(JOBS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         idle=idle_table(given.fleet),
         quality=given.quality,
         demand=demand(given.fleet, given.window, given.covered),
-        warnings=(*missing, *strange),
+        warnings=(*missing, *strange, *found.warnings),
     )
 
 
@@ -240,6 +243,7 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
     return replace(
         made,
         events=found.events,
+        unmet=found.unmet,
         ladder=(
             *ladder_steps(found.rungs, waterfall, found.planned, supply),
             *unpriced_steps(found.unpriced, found.planned, terms),

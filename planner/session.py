@@ -12,7 +12,7 @@ from data import catalogue, frames, money, quality
 from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
-from data.schema import COMMITMENTS, PRICES
+from data.schema import COMMITMENTS, JOBS, PRICES, WAITING
 from data.store import Store
 from planner import observed, prices
 from planner.alert_rules import Rule, evaluate
@@ -68,6 +68,14 @@ class Session:
     def commitments(self) -> pd.DataFrame:
         """Frame of COMMITMENTS: what is owned, as the user's tables say."""
         return self._kept_or_loaded("commitments", COMMITMENTS)
+
+    def waiting(self) -> pd.DataFrame:
+        """Frame of WAITING: GPUs that queued jobs waited for."""
+        return self._kept_or_loaded("waiting", WAITING)
+
+    def jobs(self) -> pd.DataFrame:
+        """Frame of JOBS: what is queued, and what was."""
+        return self._kept_or_loaded("jobs", JOBS)
 
     def own_prices(self) -> pd.DataFrame:
         """Frame of PRICES: the user's own prices and discounts."""
@@ -194,6 +202,8 @@ def night_inputs(session: Session) -> NightInputs:
         has_utilization="utilization" in tables,
         unspread_fees=fees,
         notes=(*_history_notes(session.settings, seen), *fee_notes),
+        waiting=session.waiting(),
+        jobs=session.jobs(),
     )
 
 

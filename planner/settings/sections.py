@@ -54,6 +54,7 @@ class Inputs(Section):
     budgets: Name | None = None
     invoices: Name | None = None
     jobs: Name | None = None
+    waiting: Name | None = None
 
 
 class Thresholds(Section):
