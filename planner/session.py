@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from data import catalogue, frames, money, quality
+from data import catalogue, frames, money, quality, restated
 from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
@@ -217,7 +217,8 @@ def findings(session: Session, seen: Observed) -> pd.DataFrame:
         for row in frames.records(table)
     ]
     billed = quality.checks(session.billing(), session.utilization(), seen.commitments, seen.window)
-    return quality.table([*told, *billed, *late, *seen.fleet.findings])
+    changed = restated.findings(session.store.history())
+    return quality.table([*told, *billed, *late, *changed, *seen.fleet.findings])
 
 
 def check_findings(session: Session) -> pd.DataFrame:
@@ -231,6 +232,7 @@ def check_findings(session: Session) -> pd.DataFrame:
     except DataError as error:
         told = [quality.Finding(**row) for row in frames.records(session.store.quality())]
         told += quality.unknown_types(session.billing())
+        told += restated.findings(session.store.history())
         if not told:
             raise
         return quality.table(

@@ -58,9 +58,10 @@ class UnitVersion:
     """What deliveries said of one unit.
 
     `deliveries` are the newest ids that said the same, oldest first. `export` names the export
-    that it came from, None for a lone file. `changed` and `confirmed` are the manifest's times
-    (ISO, UTC) of the first and of the newest of them, None where there is none. `first` and
-    `until` (exclusive) bound the charges of at most a day, `days` are the UTC days that have any.
+    that it came from, None for a lone file. `changed` and `confirmed` are the times (ISO, UTC) that
+    the manifests of the first and of the newest of them state, None where they state none.
+    `first` and `until` (exclusive) bound the charges of at most a day, `days` are the UTC days that
+    have any.
     `same_hours` are the totals over the hours of the version before, None where there is none.
     `waived` is why it would have been refused had it not been forced.
     """

@@ -95,7 +95,7 @@ class StagedDelivery:
     columns, its `export_id` equal to `delivery_id` and its `unit` among `units`; `sha256` is that
     of the content as it arrived; `version_time` that of the manifest, None without one; `quality`
     are rows of QUALITY found while reading; `export` tells the export that it is of from others,
-    None for a lone file.
+    None for a lone file; `is_dated` is false where the time is only that of a file on this disk.
     """
 
     path: str
@@ -112,6 +112,7 @@ class StagedDelivery:
     warnings: tuple[str, ...] = ()
     quality: tuple[dict[str, Any], ...] = ()
     export: str | None = None
+    is_dated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,6 @@ def _versions(scale: _Scale, unit: str) -> tuple[UnitVersion, ...]:
         UnitVersion(
             deliveries=(holder.delivery_id,), path=holder.path, options=one.options,
             first=one.first, until=one.until, days=one.days, export=holder.export,
-            changed=holder.version_time, confirmed=holder.version_time,
         ),
     )  # fmt: skip
 
@@ -113,7 +112,7 @@ def _versions(scale: _Scale, unit: str) -> tuple[UnitVersion, ...]:
 def _version(
     staged: StagedDelivery, one: measuring.Measured, same: Sequence[Any] | None
 ) -> UnitVersion:
-    time = None if staged.version_time is None else iso(staged.version_time)
+    time = iso(staged.version_time) if staged.version_time and staged.is_dated else None
     return UnitVersion(
         deliveries=(staged.delivery_id,), path=staged.path, options=one.options, first=one.first,
         until=one.until, days=one.days, export=staged.export, changed=time, confirmed=time,
