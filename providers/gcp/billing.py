@@ -16,7 +16,7 @@ import ibis
 from data.errors import DataError, Problem
 from providers.contract import Normalised
 from providers.files.counting import counts
-from providers.files.expressions import UNKNOWN, concat_ws, month_of, to_json, utc
+from providers.files.expressions import UNKNOWN, month_of, to_json, utc
 from providers.files.nested import is_json, object_or_raw
 from providers.files.quantities import null_money, product
 from providers.gcp import skus
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 5
 _DEFAULT_MODEL = "default"
+_COMMA = ", "
 FAULTS = "finding_faults"
 _TOLD = {
     "finding_payments": "{} GPU rows carry a promotion or reseller margin: their effective cost is"
@@ -198,17 +199,23 @@ def _list_cost(rows: Any) -> Any:
 
 def _tags(rows: Any) -> Any:
     """Labels and resource tags as one JSON object; a broken text is kept under `_raw`."""
-    joined = concat_ws(", ", _pairs(rows.labels), _pairs(rows.tags)).nullif("")
-    made = ibis.literal("{") + joined + "}"
+    joined = _pairs(rows.labels) + _pairs(rows.tags)
+    made = ibis.literal("{") + joined.nullif("").substr(len(_COMMA)) + "}"
     if is_list(rows.labels):
         return made
     broken = rows.labels.notnull() & ~(is_json(rows.labels) & rows.labels.startswith("["))
     return ibis.coalesce(broken, False).ifelse(object_or_raw(rows.labels), made)
 
 
-def _pairs(text: Any) -> Any:
-    items = entries(text, ("key", "value")).filter(lambda label: label["key"].notnull())
+def _pairs(listed: Any) -> Any:
+    """The keys and values of the list as JSON writes them, each after a comma."""
+    items = entries(listed, ("key", "value")).filter(lambda label: label["key"].notnull())
     written = items.map(
-        lambda label: to_json(label["key"]) + ": " + to_json(label["value"].fill_null(""))
+        lambda label: (
+            ibis.literal(_COMMA)
+            + to_json(label["key"])
+            + ": "
+            + to_json(label["value"].fill_null(""))
+        )
     )
-    return written.join(", ").nullif("")
+    return written.join("").fill_null("")

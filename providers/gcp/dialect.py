@@ -1,0 +1,60 @@
+"""An Ibis expression as BigQuery's SQL, to the same digits as where it runs on files.
+
+What BigQuery writes otherwise is put in its words here, once for all expressions: decimals of a
+stated scale, and the few functions that other engines have under another name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
+
+from data.errors import DataError
+
+# BigQuery's one wide decimal, BIGNUMERIC: 38 places. A cast takes no scale there ("Parameterized
+# data types" of the GoogleSQL reference, read 2026-11), so a scale is a rounding.
+_WIDE = dt.Decimal(76, 38)
+
+
+def bigquery_sql(rows: Any) -> str:
+    """The expression as one SELECT in GoogleSQL.
+
+    Raises DataError where it calls a function that BigQuery lacks.
+    """
+    lowered = rows.op().replace(_lowered)
+    foreign = sorted(
+        node.__func_name__ for node in lowered.find(ops.ScalarUDF) if node.__func_name__ not in _OWN
+    )
+    if foreign:
+        raise DataError(f"BigQuery has no function {', '.join(foreign)}")
+    return str(ibis.to_sql(lowered.to_expr(), dialect="bigquery"))
+
+
+def _lowered(node: Any, changed: dict[str, Any] | None) -> Any:
+    arguments = changed or dict(zip(node.__argnames__, node.__args__, strict=True))
+    if isinstance(node, ops.Cast | ops.TryCast) and node.to.is_decimal():
+        return _rounded(type(node), arguments["arg"], node.to)
+    if isinstance(node, ops.ScalarUDF) and node.__func_name__ in _RENAMED:
+        renamed = _RENAMED[node.__func_name__]
+        return renamed(*(one.to_expr() for one in arguments.values())).op()
+    return node.__recreate__(changed) if changed else node
+
+
+def _rounded(cast: Any, value: Any, wanted: Any) -> Any:
+    """The cast to a decimal of so many places: BigQuery rounds a half away from zero, as DuckDB."""
+    wide = value if value.dtype == _WIDE else cast(value, _WIDE)
+    if value.dtype.is_integer() or wanted.scale is None:
+        return wide
+    return ops.Round(wide, wanted.scale)
+
+
+@ibis.udf.scalar.builtin(name="TO_JSON_STRING")  # type: ignore[untyped-decorator]  # no types
+def _json_string(text: str) -> str:  # type: ignore[empty-body]  # BigQuery's own function
+    """The text as a JSON string."""
+
+
+_RENAMED = {"to_json": _json_string}
+_OWN = frozenset({"TO_JSON_STRING"})
