@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from planner.supply import offer_id
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
-    import pandas as pd
 
     from planner.assemble import Need
     from planner.settings import QuotaRule
@@ -57,7 +57,8 @@ class Ran:
 def ran_of(bill: pd.DataFrame, covered: pd.DatetimeIndex) -> Ran:
     """What ran in the observed hours. `bill` is FLEET_HOURS, planned rows only, hours as float."""
     rows = bill.dropna(subset=["cloud", "region", "instance_type", "gpu_family"])
-    place = covered.get_indexer(rows["hour_start"])
+    hours = pd.DatetimeIndex(rows["hour_start"]).as_unit(covered.unit)
+    place = covered.get_indexer(hours)
     rows = rows.assign(place=place)[place >= 0]
     keys = ["cloud", "region", "instance_type"]
     billed: dict[tuple[str, str], Array] = {}

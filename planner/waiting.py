@@ -121,9 +121,7 @@ def _overlap(observed: Array, start: float, length: float) -> Array:
 def _shares(name: str, family: str, needs: Sequence[Need]) -> dict[str, float]:
     """The share of each class id that is meant; nothing where no work of the fleet is."""
     own = [
-        need
-        for need in needs
-        if need.workload_class == name and family in ("", need.gpu_family)
+        need for need in needs if need.workload_class == name and family in ("", need.gpu_family)
     ]
     for hours in (slice(-RECENT, None), slice(None)):
         sums = {need.id: float(need.total[hours].sum()) for need in own}

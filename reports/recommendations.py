@@ -12,7 +12,7 @@ import jinja2
 
 from data.frames import records
 from data.names import short_name
-from reports import answer, ladder, numbers, risks, why
+from reports import answer, ladder, numbers, risks, unmet, why
 from reports.tables import Tables
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         shortages=reasons.shortages if reasons else (),
         since=reasons.since if reasons else None,
         known_events=ladder.known_events(reasons),
+        unmet=unmet.view(reasons),
         ladder=ladder.view(reasons),
         ranges=ladder.ranges(summary.bill),
         scenarios=ladder.scenarios(summary.solve) if summary.solve else "",
