@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from data.errors import Problem, ProviderError
+from data.errors import MissingCredentials, Problem, ProviderError
 from providers.fetch.landing import DOWNLOADS
 from providers.files.deliveries import deliveries_of, is_data
 from providers.files.manifests import LARGEST_MANIFEST, Manifest, manifest_of
@@ -24,6 +24,7 @@ _MANIFEST = "manifest.json"
 _RANGE = re.compile(r"(\d{4})(\d{2})\d{2}-\d{8}")
 _PERIOD = re.compile(r"billing_period=(\d{4}-\d{2})", re.IGNORECASE)
 _MOST_NAMED = 20
+_MOST_FAILED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,17 @@ class Manifests:
     failed: dict[str, ProviderError] = field(default_factory=dict)
 
     def summaries(self, items: Sequence[StoredObject]) -> None:
-        """Read those of the items that are new or changed, some at the same time."""
+        """Read those of the items that are new or changed, some at the same time.
+
+        Of one that cannot be read it is remembered why; raises that where many cannot be.
+        """
         new = [item for item in items if not self._is_known(item)]
         with ThreadPoolExecutor(DOWNLOADS) as pool:
             for item, content in zip(new, pool.map(self._content, new), strict=True):
                 if isinstance(content, ProviderError):
                     self.failed[item.key] = content
+                    if len(self.failed) > _MOST_FAILED:
+                        raise content
                     continue
                 self.objects_read += 1
                 self.bytes_read += item.size
@@ -100,9 +106,9 @@ class Manifests:
     def _content(self, item: StoredObject) -> bytes | ProviderError:
         try:
             return self.objects.read(item)
+        except MissingCredentials:
+            raise
         except ProviderError as error:
-            if type(error) is not ProviderError:
-                raise
             return error
 
 

@@ -18,10 +18,11 @@ from providers.files.deliveries import Delivery
 from providers.files.loading import load_delivery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import date
 
     from providers.fetch.contract import FetchTask, ObjectStore, StoredObject
+    from providers.files.manifests import Manifest
 
 log = logging.getLogger("loadfactor")
 MONTHS = 13
@@ -53,6 +54,7 @@ class _Pull:
     bytes: int = 0
     results: list[DeliveryResult] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    failures: list[ProviderError] = field(default_factory=list)
 
     @property
     def dataset(self) -> str | None:
@@ -61,11 +63,16 @@ class _Pull:
         return None if value is None else str(value)
 
 
-def pull_exports(objects: ObjectStore, prefix: str, task: FetchTask) -> Fetched:
+def pull_exports(
+    objects: ObjectStore,
+    prefix: str,
+    task: FetchTask,
+    wanted: Callable[[Manifest], bool] = lambda _: True,
+) -> Fetched:
     """What became of the exports under the prefix of a bucket.
 
     Of each export and billing period the newest complete delivery is loaded; one that the store
-    knows is not downloaded again. Raises ProviderError where the bucket cannot be listed, holds
+    knows is not downloaded again. Exports whose manifest is not `wanted` are left out. Raises ProviderError where the bucket cannot be listed, holds
     nothing under the prefix, or gives nothing; StoreError where the store or the landing cannot be
     written. Killed at any moment it leaves both usable, and the next pull goes on.
     """
@@ -77,10 +84,14 @@ def pull_exports(objects: ObjectStore, prefix: str, task: FetchTask) -> Fetched:
         pull = _Pull(objects, task, landing, index, manifests, known_ids(task.store))
         folder, found = _listed(objects, prefix)
         listing = Listing(objects.place, folder, found, _first_period(task))
-        groups = listing.candidates(manifests)
-        wanted = [one for group in groups if (one := _choose(pull, group)) is not None]
-        landing.prune(item for one in wanted for item in one.one.parts)
-        _load_all(pull, wanted)
+        groups = [
+            group
+            for group in listing.candidates(manifests)
+            if group[0].manifest is None or wanted(group[0].manifest)
+        ]
+        chosen = [one for group in groups if (one := _choose(pull, group)) is not None]
+        landing.prune(item for one in chosen for item in one.one.parts)
+        _load_all(pull, chosen)
         index.prune(set(listing.by_key), {one.group for group in groups for one in group})
         index.write(task.landing)
     return Fetched(
@@ -182,27 +193,25 @@ def _settled_result(pull: _Pull, one: Candidate, known: Remembered) -> DeliveryR
 def _load_all(pull: _Pull, wanted: Sequence[_Wanted]) -> None:
     """Download and load the deliveries, oldest first, some ahead of the one that is loaded.
 
-    What cannot be downloaded is rejected, and the others are still loaded; where the source fails
-    as a whole the rest is rejected too. Raises ProviderError where nothing at all came of it.
+    What cannot be downloaded is rejected, and the others are still loaded. Raises ProviderError
+    where nothing at all came of it because the source cannot be reached, or lets nobody in.
     """
     left = Counter(item for one in wanted for item in set(one.one.parts))
-    broken: ProviderError | None = None
     for batch in _batches(wanted):
-        failed = {} if broken else _download(pull, batch)
+        failed = _download(pull, batch)
         for one in batch:
-            error = broken or next(
-                (failed[item] for item in one.one.parts if failed.get(item) is not None), None
-            )
-            if error is not None:
-                broken = error if type(error) is not ProviderError else broken
-                pull.results.append(_failed(one.one, error))
-                continue
-            if _load_one(pull, one):
+            errors = [error for item in one.one.parts if (error := failed.get(item)) is not None]
+            if errors:
+                pull.failures.append(errors[0])
+                pull.results.append(_failed(one.one, errors[0]))
+            elif _load_one(pull, one):
                 left.subtract(set(one.one.parts))
                 pull.landing.discard(item for item in one.one.parts if not left[item])
-    useful = any(result.status != Status.REJECTED for result in pull.results)
-    if broken is not None and not useful:
-        raise broken
+    pull.failures += pull.manifests.failed.values()
+    is_vain = all(result.status == Status.REJECTED for result in pull.results)
+    general = [error for error in pull.failures if type(error) is not ProviderError]
+    if is_vain and general:
+        raise general[0]
 
 
 def _batches(wanted: Sequence[_Wanted]) -> Iterator[list[_Wanted]]:
@@ -239,6 +248,7 @@ def _load_one(pull: _Pull, wanted: _Wanted) -> bool:
     try:
         manifest = None if one.item is None else pull.manifests.full(one.item)
     except ProviderError as error:
+        pull.failures.append(error)
         pull.results.append(_failed(one, error))
         return False
     result = _load(pull, replace(one, manifest=manifest), one.parts)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from data.errors import ProviderError, StoreError
+from data.errors import MissingCredentials, ProviderError, ProviderUnavailable, StoreError
 from data.store import steps
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Landing:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.stopped: ProviderError | None = None
+        self._row = 0
 
     @contextmanager
     def held(self, wait_s: float = WAIT_S) -> Iterator[None]:
@@ -58,29 +60,31 @@ class Landing:
     ) -> dict[StoredObject, ProviderError | None]:
         """What became of each object that was not here yet: None, or why it was not downloaded.
 
-        Some are downloaded at the same time; where the source cannot be reached, or lets nobody in,
-        the rest is not tried.
+        Some are downloaded at the same time. Where the source lets nobody in, or failed for several
+        objects in a row, the rest is not tried, now or later: `stopped` says why.
         """
-        ended: dict[StoredObject, ProviderError | None] = {}
-        stop: list[ProviderError] = []
 
         def one(item: StoredObject) -> ProviderError | None:
-            if stop:
-                return stop[0]
+            if self.stopped is not None:
+                return self.stopped
             target = self.target(item)
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 objects.download(item, target)
             except ProviderError as error:
-                if type(error) is not ProviderError:
-                    stop.append(error)
+                self._note(error)
                 return error
+            self._row = 0
             return None
 
         with ThreadPoolExecutor(DOWNLOADS) as pool:
-            for item, error in zip(items, pool.map(one, items), strict=True):
-                ended[item] = error
-        return ended
+            return dict(zip(items, pool.map(one, items), strict=True))
+
+    def _note(self, error: ProviderError) -> None:
+        if isinstance(error, ProviderUnavailable):
+            self._row += 1
+        if isinstance(error, MissingCredentials) or self._row >= DOWNLOADS:
+            self.stopped = error
 
     def discard(self, items: Iterable[StoredObject]) -> None:
         """Remove the downloads of the objects."""
