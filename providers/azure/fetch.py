@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from data.errors import ConfigError, Problem
@@ -12,12 +13,25 @@ from providers.fetch.exports import pull_exports
 
 if TYPE_CHECKING:
     from providers.fetch.contract import Fetched, FetchTask
+    from providers.files.manifests import Manifest
+
+_UNTOLD = ""
+# Types of exports in manifests: Cost Management "Exports - Create Or Update", read 2026-11. The
+# short form of a manifest, and the older type Usage, say nothing of the view.
+_VIEWS = {
+    "": _UNTOLD,
+    "usage": _UNTOLD,
+    "actualcost": "actual",
+    "amortizedcost": "amortized",
+    "focuscost": "focus",
+}
 
 
 def fetch(task: FetchTask) -> Fetched:
-    """What became of the pull of every export in the source's folder.
+    """What became of the pull of the cost exports in the source's folder.
 
-    Actual, amortized and FOCUS exports of one folder are each read as what their manifests say.
+    Each is read as what its manifest says. `dataset` chooses among them; exports of prices and of
+    reservations are left out.
     """
     address = task.options.get("billing")
     if not address:
@@ -26,4 +40,21 @@ def fetch(task: FetchTask) -> Fetched:
         raise ConfigError("an Azure source without an export", [Problem(where, "missing", remedy)])
     place = BlobPlace.of(str(address))
     container = BlobContainer(place, task.options, os.environ)
-    return pull_exports(container, place.folder, task)
+    chosen = task.options.get("dataset")
+
+    def is_wanted(manifest: Manifest) -> bool:
+        view = _view(manifest)
+        return view is not None and view in (chosen or view, _UNTOLD)
+
+    fetched = pull_exports(container, place.folder, task, is_wanted)
+    if fetched.deliveries:
+        return fetched
+    what = f"{place.shown}/{place.folder}: no export of {chosen or 'cost'} is there"
+    remedy = "name another folder" + (", or leave dataset out" if chosen else "")
+    return replace(fetched, warnings=(*fetched.warnings, f"{what}: {remedy}"))
+
+
+def _view(manifest: Manifest) -> str | None:
+    """What the manifest says its export is: a dataset, _UNTOLD, or None for what is no cost."""
+    _, _, told = manifest.export.rpartition("|")[0].rpartition("|")
+    return _VIEWS.get(told.lower())

@@ -72,9 +72,10 @@ def pull_exports(
     """What became of the exports under the prefix of a bucket.
 
     Of each export and billing period the newest complete delivery is loaded; one that the store
-    knows is not downloaded again. Exports whose manifest is not `wanted` are left out. Raises ProviderError where the bucket cannot be listed, holds
-    nothing under the prefix, or gives nothing; StoreError where the store or the landing cannot be
-    written. Killed at any moment it leaves both usable, and the next pull goes on.
+    knows is not downloaded again. Exports whose manifest is not `wanted` are left out. Raises
+    ProviderError where the bucket cannot be listed, holds nothing under the prefix, or gives
+    nothing; StoreError where the store or the landing cannot be written. Killed at any moment it
+    leaves both usable, and the next pull goes on.
     """
     landing = Landing(task.landing)
     with landing.held():
