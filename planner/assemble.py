@@ -86,6 +86,7 @@ class Need:
     throughput: float
     spot_max_share_per_offer: float | None = None
     waited: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    read: npt.NDArray[np.bool_] | None = None
     full: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
@@ -102,6 +103,12 @@ class Need:
     def wanted(self) -> npt.NDArray[np.float64]:
         """The same with the GPUs that its queued jobs waited for."""
         return np.asarray(np.sum([self.total, *self.waited.values()], axis=0))
+
+    @property
+    def waiting(self) -> npt.NDArray[np.float64]:
+        """GPUs that its queued jobs waited for, by observed hour; NaN where nobody knows."""
+        total = np.asarray(np.sum([0.0 * self.total, *self.waited.values()], axis=0))
+        return total * np.nan if self.read is None else np.where(self.read, total, np.nan)
 
     def had(self, offer: str) -> npt.NDArray[np.float64]:
         """Useful GPUs that it had on one offer that it runs on, by observed hour."""

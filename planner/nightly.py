@@ -1,4 +1,4 @@
-"""The night: load, observe, plan, report, as named steps over one store.
+"""The night: fetch, observe, plan, report, as named steps over one store.
 
 This module composes the rooms and computes nothing itself.
 """
@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from data import money
-from data.errors import DataError, LoadfactorError
+from data.errors import ConfigError, DataError, LoadfactorError
 from data.frames import records
 from data.hours import iso
 from data.nights import newest_before, prepare, write_night
 from data.plan import Plan
+from data.schema import DEMAND_OUT
 from planner import __version__, session
 from planner.answers import DONE, FAILED, WITH_WARNINGS
+from planner.cli.sources import pull_sources
 from planner.planning import plan_night
 from providers.files.tables import read_table
 from reports.recommendations import report_markdown
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from data.plan import SolveFigures
-    from data.store import DeliveryResult
-    from planner.planning import NightPlan
+    from planner.cli.sources import Outcome
+    from planner.planning import NightInputs, NightPlan
     from planner.session import Session
 
 log = logging.getLogger("loadfactor")
@@ -82,42 +84,25 @@ def open_session(config: Path | None, store: Path | None, as_of: date) -> Sessio
     return session.open_session(config, store, as_of, read_table)
 
 
-def load_sources(run: Session) -> list[DeliveryResult]:
-    """Loads the `files` sources that the configuration names."""
-    from providers.files.loading import load
-
-    results: list[DeliveryResult] = []
-    for source in run.settings.sources.values():
-        if source.kind == "files":
-            paths = [run.settings.path(text) for text in source.paths]
-            results.extend(load(paths, run.store, dataset=source.dataset))
-    return results
-
-
 def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Night:
-    """One whole night; with `load_first` its sources are loaded before.
+    """One whole night; with `load_first` its sources are fetched before.
 
-    A delivery that is rejected leaves the former one in place: the night goes on, and its exit
-    code says so.
+    A delivery that is rejected leaves the former one in place, and a cloud that cannot be reached
+    leaves what was loaded of it, marked stale: the night goes on, and its exit code says so.
     """
     prepare(out)
     warnings: list[str] = []
     rejected = False
+    down: frozenset[str] = frozenset()
     if load_first:
-        if not run.settings.sources:
-            log.warning("no source is configured: the night works on what the store holds")
-        with timings.step("load"):
-            results = load_sources(run)
-        rejected = any(str(one.status) == "rejected" for one in results)
-        warnings += _loading_warnings(results)
-        warnings += [
-            f"source {name}: kind {source.kind} is not fetched by this version, load its exports"
-            for name, source in run.settings.sources.items()
-            if source.kind != "files"
-        ]
+        with timings.step("fetch"):
+            outcomes = _fetched(run)
+        rejected = any(str(d.status) == "rejected" for one in outcomes for d in one.deliveries)
+        down = frozenset(one.kind for one in outcomes if one.error is not None)
+        warnings += _loading_warnings(outcomes)
     with timings.step("observe"):
         last, told = _last_night(out, run.as_of.isoformat())
-        given = replace(session.night_inputs(run), last=last)
+        given = _with_stale(replace(session.night_inputs(run), last=last), down)
     warnings += told
     with timings.step("plan"):
         made = plan_night(given)
@@ -135,6 +120,27 @@ def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Ni
     folder = write_night(out, run.as_of.isoformat(), files)
     code = FAILED if rejected else WITH_WARNINGS if warnings else DONE
     return Night(folder, made.plan, tables, code, tuple(warnings), tuple(timings.rows))
+
+
+def _fetched(run: Session) -> list[Outcome]:
+    """What became of the sources; raises what is wrong with the configuration, or with files."""
+    if not run.settings.sources:
+        log.warning("no source is configured: the night works on what the store holds")
+        return []
+    outcomes = pull_sources(run)
+    for one in outcomes:
+        if one.error is not None and (one.kind == "files" or isinstance(one.error, ConfigError)):
+            raise one.error
+    return outcomes
+
+
+def _with_stale(given: NightInputs, down: frozenset[str]) -> NightInputs:
+    """The inputs, with the bills of clouds that could not be reached marked as stale."""
+    marked = (
+        replace(row, stale=row.stale or (row.dataset == "billing" and row.source in down))
+        for row in given.freshness
+    )
+    return replace(given, freshness=tuple(marked))
 
 
 def _last_night(out: Path, day: str) -> tuple[Plan | None, list[str]]:
@@ -192,6 +198,7 @@ def _night_files(run: Session, made: NightPlan, tables: Tables) -> dict[str, str
         name: csv_text(frame, table)
         for (name, table), frame in zip(FILES.items(), (*frames, tables.quality), strict=True)
     }
+    files["demand.csv"] = csv_text(made.demand_hours, DEMAND_OUT)
     files["plan.json"] = made.plan.to_text()
     files["report.md"] = report_markdown(made.plan, tables)
     files["run.json"] = _json(_run_record(run, made))
@@ -231,12 +238,17 @@ def _run_record(run: Session, made: NightPlan) -> dict[str, Any]:
     }
 
 
-def _loading_warnings(results: list[DeliveryResult]) -> list[str]:
+def _loading_warnings(outcomes: list[Outcome]) -> list[str]:
     warnings = []
-    for one in results:
-        if str(one.status) == "rejected":
-            warnings.append(f"{one.path}: rejected, the former delivery stays: {one.reason}")
-        warnings += [f"{one.path}: {text}" for text in one.warnings]
+    for outcome in outcomes:
+        if outcome.error is not None:
+            what = "; ".join([outcome.error.message, *map(str, outcome.error.problems)])
+            warnings.append(f"source {outcome.source} was not fetched, its data stays: {what}")
+        warnings += [f"source {outcome.source}: {text}" for text in outcome.warnings]
+        for one in outcome.deliveries:
+            if str(one.status) == "rejected":
+                warnings.append(f"{one.path}: rejected, the former delivery stays: {one.reason}")
+            warnings += [f"{one.path}: {text}" for text in one.warnings]
     return warnings
 
 

@@ -17,6 +17,7 @@ from data.schema import COMMITTED_OPTIONS, JOBS, WAITING
 from planner import summary as figures
 from planner.assemble import Stage
 from planner.demand import demand
+from planner.demand_hours import demand_hours
 from planner.events import classless
 from planner.holdings import holdings, with_advised, with_ends
 from planner.idle import idle_table
@@ -93,6 +94,7 @@ class NightPlan:
     idle: pd.DataFrame
     quality: pd.DataFrame
     demand: pd.DataFrame
+    demand_hours: pd.DataFrame
     warnings: tuple[str, ...]
 
 
@@ -143,6 +145,7 @@ def plan_night(given: NightInputs) -> NightPlan:
             ),
         ),
     )
+    needed = demand(given.fleet, given.window, given.covered)
     return NightPlan(
         plan=plan,
         recommendations=advised,
@@ -150,7 +153,8 @@ def plan_night(given: NightInputs) -> NightPlan:
         limits=limit_rows,
         idle=idle_table(given.fleet),
         quality=given.quality,
-        demand=demand(given.fleet, given.window, given.covered),
+        demand=needed,
+        demand_hours=demand_hours(needed, found.needs, given.covered, found.near),
         warnings=(*missing, *strange, *found.warnings),
     )
 

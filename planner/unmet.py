@@ -73,6 +73,7 @@ def with_unmet(
             replace(
                 need,
                 waited={} if waits is None else _placed(need, np.nan_to_num(waits)),
+                read=None if waits is None else ~np.isnan(waits),
                 full=bounded(need, places, ran, waits),
             )
         )

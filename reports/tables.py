@@ -63,9 +63,7 @@ class Tables:
 def csv_text(frame: pd.DataFrame, table: Table) -> str:
     """The frame as CSV in the table's column order: UTF-8, line feeds, empty where missing."""
     lines = [",".join(table.names)]
-    columns = [
-        [_cell(value, column) for value in frame[column.name].tolist()] for column in table.columns
-    ]
+    columns = [_cells(frame[column.name].tolist(), column) for column in table.columns]
     lines += [",".join(cells) for cells in zip(*columns, strict=True)]
     return "\n".join(lines) + "\n"
 
@@ -107,6 +105,18 @@ def read_tables(folder: Path) -> Tables:
 def missing(value: object) -> bool:
     """Whether a cell holds no value: None, NaN, NaT or NA."""
     return value is None or value is pd.NA or value is pd.NaT or value != value
+
+
+def _cells(values: list[Any], column: Column) -> list[str]:
+    """The cells of a column; a value that comes again is written once."""
+    written: dict[Any, str] = {}
+    cells = []
+    for value in values:
+        cell = written.get(value)
+        if cell is None:
+            cell = written[value] = _cell(value, column)
+        cells.append(cell)
+    return cells
 
 
 def _cell(value: Any, column: Column) -> str:

@@ -24,6 +24,7 @@ _PURPOSES = (
     ("commitments.csv", "commitments, owned and advised"),
     ("limits.csv", "scaling limits, now and proposed"),
     ("idle.csv", "idle and unknown GPU-hours by instance"),
+    ("demand.csv", "GPUs needed by hour and class, and forecast"),
     ("quality.csv", "what was found in the data"),
     ("plan.json", "the plan itself, sealed by a checksum"),
     ("run.json", "inputs, versions and the solver's outcome"),

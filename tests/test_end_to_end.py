@@ -29,7 +29,7 @@ TRUTH = json.loads((FLEET / "truth.json").read_text())
 STATES = ("busy", "idle_held", "free", "unknown")
 FILES = {
     "report.md", "recommendations.csv", "commitments.csv", "limits.csv", "idle.csv", "quality.csv",
-    "plan.json", "run.json", "timings.json",
+    "demand.csv", "plan.json", "run.json", "timings.json",
 }  # fmt: skip
 # Written out as the contract has them, not taken from the declarations that they check.
 HEADERS = {
@@ -53,6 +53,10 @@ HEADERS = {
         "cost,currency,stoppable_cost,committed_until,since,action"
     ),
     "quality.csv": "check,scope,severity,count,amount,currency,detail",
+    "demand.csv": (
+        "hour_start,workload_class,gpu_family,kind,needed_gpus,waiting_gpus,at_capacity,"
+        "p10_gpus,p50_gpus,p90_gpus"
+    ),
 }
 
 

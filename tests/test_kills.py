@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FILES = {
     "report.md", "recommendations.csv", "commitments.csv", "limits.csv", "idle.csv", "quality.csv",
-    "plan.json", "run.json", "timings.json",
+    "demand.csv", "plan.json", "run.json", "timings.json",
 }  # fmt: skip
 EARLIER = "2026-10-30"
 SEED = 20261031

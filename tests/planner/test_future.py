@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,8 @@ from planner.future import (
     WEEKS,
     Future,
     balanced,
+    counted,
+    expected,
     future_for,
     future_of,
     history_of,
@@ -164,3 +166,20 @@ def test_a_fleet_that_needs_nothing_has_a_future_without_demand():
     made = future_for([], bills.window().grid(), horizon, Settings())
     assert made.demand == {}
     assert made.probabilities == (1.0,)
+
+
+def test_the_first_weeks_are_forecast_by_the_hour_and_events_fall_on_their_days():
+    """Four weeks of 12 GPUs; the class ends after three of the four that follow."""
+    days = pd.date_range(bills.START, periods=28 * 24, freq="h", unit="us")
+    needs = [need(np.full(len(days), 12.0))]
+    year = year_ahead(horizon_of(days[-1].to_pydatetime() + timedelta(hours=1), len(days)))
+    bare = expected(needs, days, year, Settings())
+    ends = event(**{"class": "training", "from": date(2026, 10, 20), "factor": 0})
+    near = counted(bare, needs, (ends,)).near
+    assert near is not None
+    # The hours begin on 2026-09-29: 21 days are before the end.
+    paths = near.demand["training|H100"]
+    assert paths.shape[1] == 28 * 24
+    assert (paths[:, : 21 * 24] > 0).all()
+    assert not paths[:, 21 * 24 :].any()
+    assert counted(bare, needs, (ends,), without="e").demand["training|H100"].min() > 0

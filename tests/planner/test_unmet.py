@@ -232,6 +232,15 @@ def test_gpus_waited_for_are_planned_for_and_change_nothing_of_today():
     assert bill.today_per_month == before.today_per_month
     # 8 GPUs more, at 4.30 reserved or 6.88 on demand, over 730 hours.
     assert 8 * 4.3 * 730 <= bill.plan_per_month - before.plan_per_month + 1 <= 8 * 6.88 * 730
+    rows = made.demand_hours
+    seen, ahead = (rows[rows["kind"] == kind] for kind in ("observed", "forecast"))
+    assert seen[["needed_gpus", "waiting_gpus"]].to_numpy().tolist() == [[16, 8]] * 504
+    assert not seen["at_capacity"].any()
+    # Three weeks are known, so three are forecast, from the hour after the last one on.
+    assert list(ahead["hour_start"]) == list(hours(1008)[504:])
+    assert ahead["p50_gpus"].to_numpy() == pytest.approx(24.0, rel=0.05)
+    assert (ahead["p10_gpus"] <= ahead["p50_gpus"]).all()
+    assert (ahead["p50_gpus"] <= ahead["p90_gpus"]).all()
     text = report_of(made)
     assert "| training | H100 | 504 | 0 | 0 | 504 | 4,032 | 16 | 8 |" in text
     assert "for 4,032 GPU-hours, which count as demand. The planned year needs 8 GPUs" in text
@@ -246,6 +255,8 @@ def test_a_pool_that_was_always_full_is_planned_for_as_it_ran():
     assert (row.full_hours, row.censored_hours, row.hours) == (504, 504, 504)
     assert row.full_places == ("the quota of aws us-east-1 (16 GPUs)",)
     assert row.planned_more == pytest.approx(0.0, abs=1e-6)
+    assert made.demand_hours["at_capacity"].dropna().tolist() == [True] * 504
+    assert made.demand_hours["waiting_gpus"].isna().all()
     assert any("a pool was full" in note for note in made.plan.summary.notes)
     assert "changes the planned year's need by less than a tenth of a GPU" in report_of(made)
 
@@ -255,6 +266,8 @@ def test_below_the_least_history_what_queued_is_told_and_left_out():
     made = night_of(3, waiting=queue)
     (row,) = made.plan.summary.reasons.unmet
     assert row.planned_more is None
+    assert set(made.demand_hours["kind"]) == {"observed"}
+    assert made.demand_hours["waiting_gpus"].dropna().tolist() == [8.0]
     assert made.plan.summary.bill.growth_per_month == 0
     assert any("what queued jobs waited for" in note for note in made.plan.summary.notes)
     assert any("class nobody" in text for text in made.warnings)
