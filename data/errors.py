@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,6 +45,11 @@ class LoadfactorError(Exception):
     def __str__(self) -> str:
         lines = [self.message, *(f"  - {problem}" for problem in self.problems)]
         return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """The error as `--json` writes it."""
+        problems = [{"where": p.where, "what": p.what, "remedy": p.remedy} for p in self.problems]
+        return {"kind": self.kind, "message": self.message, "problems": problems}
 
 
 class UsageError(LoadfactorError):

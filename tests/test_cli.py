@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The contract's commands of this version, written out.
 COMMANDS = (
-    "demo", "init", "load", "totals", "check", "idle", "plan", "report", "solve",
+    "demo", "init", "load", "fetch", "totals", "check", "idle", "plan", "report", "solve",
     "backtest", "prices", "commitments", "nightly",
 )  # fmt: skip
 COMMON = ("--config", "--store", "--date", "--json", "--quiet", "--verbose", "--help")

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from data.errors import LoadfactorError, Problem
 from planner.cli.parser import build_parser
@@ -72,9 +72,7 @@ def _print(text: str) -> None:
 
 def _fail(error: LoadfactorError, as_json: bool) -> int:
     if as_json:
-        problems = [{"where": p.where, "what": p.what, "remedy": p.remedy} for p in error.problems]
-        body: dict[str, Any] = {"kind": error.kind, "message": error.message, "problems": problems}
-        _print(json.dumps({"error": body}, ensure_ascii=False, indent=1))
+        _print(json.dumps({"error": error.as_json()}, ensure_ascii=False, indent=1))
     else:
         sys.stderr.write(f"loadfactor: {error}\n")
     return error.exit_code

@@ -56,6 +56,22 @@ def load(options: argparse.Namespace) -> Answer:
     return Answer(_table(rows, columns), document, _loading_code(results))
 
 
+def fetch(options: argparse.Namespace) -> Answer:
+    """Pulls the exports of the configured sources; one line each."""
+    from planner.cli.sources import code_of, pull_sources, row_of
+
+    outcomes = pull_sources(_session(options), options.only, options.force)
+    for one in outcomes:
+        if one.error is not None:
+            log.warning("%s: %s", one.source, one.error)
+        for warning in one.warnings:
+            log.warning("%s: warning: %s", one.source, warning)
+        _log_deliveries(list(one.deliveries))
+    rows = [row_of(one) for one in outcomes]
+    document = {"sources": [one.as_json() for one in outcomes]}
+    return Answer(_table(rows, list(rows[0])), document, code_of(outcomes))
+
+
 def totals(options: argparse.Namespace) -> Answer:
     """Money and hours in the store."""
     from data.totals import doubled_datasets, totals_json
@@ -163,6 +179,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], Answer]] = {
     "demo": demo,
     "init": init,
     "load": load,
+    "fetch": fetch,
     "totals": totals,
     "check": check,
     "idle": idle,

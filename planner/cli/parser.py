@@ -135,6 +135,15 @@ def build_parser() -> argparse.ArgumentParser:
     load.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     load.add_argument("--dataset", metavar="NAME", help="overrule the guess of the layout")
     load.add_argument("--force", action="store_true", help="accept a delivery that shrinks a bill")
+    fetch = add("fetch", "pull the exports of the configured sources, and load what is new")
+    fetch.add_argument(
+        "--only", type=_columns, metavar="SOURCE,...", default=[],
+        help="names of sources, as the configuration has them; default all",
+    )  # fmt: skip
+    fetch.add_argument(
+        "--force", action="store_true",
+        help="read again what is known already, and accept a delivery that shrinks a bill",
+    )  # fmt: skip
     totals = add("totals", "money and hours in the store")
     totals.add_argument(
         "--by", type=_columns, metavar="COL,...", default=["source", "dataset", "billing_period"],
@@ -160,7 +169,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add("prices", "the price book after its checks, with what was rejected and why")
     add("commitments", "what is owned: committed, used, unused, and when it ends")
-    _add_out(add("nightly", "load the sources, check, idle, plan and report, as named steps"))
+    _add_out(add("nightly", "fetch the sources, check, idle, plan and report, as named steps"))
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -28,21 +29,51 @@ def _without_signature(value: str) -> str:
 Place = Annotated[Name, AfterValidator(_without_signature)]
 
 
-class AwsSource(Section):
+def _in_s3(value: str) -> str:
+    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", value):
+        raise ValueError("must be s3://BUCKET/PREFIX/EXPORT-NAME")
+    return value
+
+
+def _is_role(value: str) -> str:
+    if not re.fullmatch(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", value):
+        raise ValueError("must be arn:aws:iam::ACCOUNT:role/NAME")
+    return value
+
+
+class Pulled(Section):
+    """What every source has whose exports are pulled.
+
+    `months` are the billing periods that are looked at, up to the open one; a bill whose newest
+    hour is older than `max_age_days` is warned of.
+    """
+
+    months: Annotated[int, Field(ge=1, le=120)] = 13
+    max_age_days: Count = 3
+
+
+class AwsSource(Pulled):
     """An AWS payer or account: export location, role, what to ask for utilization."""
 
     kind: Literal["aws"]
-    billing: Name | None = None
+    billing: Annotated[Name, AfterValidator(_in_s3)] | None = None
     dataset: Literal["cur", "cur2", "focus"] | None = None
-    role_arn: Name | None = None
+    role_arn: Annotated[Name, AfterValidator(_is_role)] | None = None
     external_id_env: EnvName | None = None
     profile: Name | None = None
     accounts: Names = ()
     regions: Names = ()
     utilization: Literal["cloudwatch", "none"] | None = None
 
+    @model_validator(mode="after")
+    def _has_a_role(self) -> AwsSource:
+        """An external id is asked for by a role."""
+        if self.external_id_env and not self.role_arn:
+            raise ValueError("external_id_env needs role_arn beside it")
+        return self
 
-class GcpSource(Section):
+
+class GcpSource(Pulled):
     """A Google Cloud billing account: BigQuery export, projects."""
 
     kind: Literal["gcp"]
@@ -56,7 +87,7 @@ class GcpSource(Section):
     utilization: Literal["monitoring", "none"] | None = None
 
 
-class AzureSource(Section):
+class AzureSource(Pulled):
     """An Azure billing scope: export location, how to sign in, subscriptions.
 
     `billing` is https://ACCOUNT.blob.core.windows.net/CONTAINER/FOLDER, or the abfss:// form.
