@@ -16,7 +16,9 @@ from data.hours import HOUR, Window, day_start, iso
 from data.quality import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from planner.settled import Tail
 
 DAY = timedelta(days=1)
 # A cloud this far behind the others does not hold the window back: its export has stopped.
@@ -70,13 +72,18 @@ def _moment(seconds: int) -> datetime:
 
 
 def observed_window(
-    billing: Any, utilization: Any, as_of: date, history_days: int, whole_days: bool = True
+    billing: Any,
+    utilization: Any,
+    as_of: date,
+    history_days: int,
+    tails: Sequence[Tail] | None = (),
 ) -> Window:
     """The hours to work on: the newest `history_days` before `as_of` for which there is data.
 
-    `whole_days` (for plans) takes whole UTC days only, and ends with the cloud whose bill ends
-    first unless that one lags by more than MAX_LAG. Without it (for `idle`), or where there is no
-    whole day, every hour with data counts. A window without data is empty, at the day asked for.
+    For plans `tails` says how far each account's bill may be relied on: whole UTC days count, and
+    the window ends with the cloud or account that ends first, unless that one lags by more than
+    MAX_LAG. Where they are None (for `idle`), or there is no such day, every hour with data counts.
+    A window without data is empty, at the day asked for.
     """
     found = extents(billing, utilization, as_of)
     last = day_start(as_of)
@@ -88,9 +95,11 @@ def observed_window(
     oldest, newest = min(row.start for row in ruling), max(row.end for row in ruling)
     first = max(oldest, _days_before(_ceil_day(newest), history_days))
     window = Window(first, newest) if newest > first else Window(last, last)
-    if not whole_days:
+    if tails is None:
         return window
-    end = _floor_day(min(row.end for row in ruling if newest - row.end <= MAX_LAG))
+    ends = [row.end for row in ruling if newest - row.end <= MAX_LAG]
+    ends += [one.settled for one in tails if newest - one.end <= MAX_LAG]
+    end = _floor_day(min(ends))
     start = max(_ceil_day(oldest), _days_before(end, history_days))
     return Window(start, end) if end > start else window
 

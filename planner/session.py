@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from data import catalogue, frames, money, quality, restated
+from data import catalogue, frames, money, open_month, quality, restated
 from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
 from data.schema import COMMITMENTS, JOBS, PRICES, WAITING
 from data.store import Store
-from planner import observed, prices
+from planner import observed, prices, settled
 from planner.alert_rules import Rule, evaluate
 from planner.classes import assign
 from planner.config import load_config
@@ -100,6 +100,7 @@ class Observed:
     offers: pd.DataFrame
     commitments: pd.DataFrame
     extents: list[observed.Extent]
+    tails: list[settled.Tail]
 
 
 def open_session(
@@ -162,8 +163,10 @@ def observe(session: Session, whole_days: bool = True) -> Observed:
     """The fleet's hours before the day. Raises DataError where the store holds none."""
     billing, utilization = session.billing(), session.utilization()
     extents = observed.extents(billing, utilization, session.as_of)
+    plan = session.settings.plan
+    tails = settled.tails(billing, session.as_of, plan.settle_hours.of, plan.tail_hours)
     window = observed.observed_window(
-        billing, utilization, session.as_of, session.settings.plan.history_days, whole_days
+        billing, utilization, session.as_of, plan.history_days, tails if whole_days else None
     )
     if window.hours == 0:
         raise DataError(
@@ -178,7 +181,7 @@ def observe(session: Session, whole_days: bool = True) -> Observed:
         rates=rates_from_offers(offers, shapes),
     )
     fleet = build(billing, utilization, policy, window, owned)
-    return Observed(window, fleet, offers, owned, extents)
+    return Observed(window, fleet, offers, owned, extents, tails)
 
 
 def night_inputs(session: Session) -> NightInputs:
@@ -210,6 +213,7 @@ def night_inputs(session: Session) -> NightInputs:
 def findings(session: Session, seen: Observed) -> pd.DataFrame:
     """Frame of QUALITY: what was found while loading, observing and pricing, worst first."""
     late = observed.window_findings(seen.extents, seen.window, session.as_of)
+    late += settled.findings(seen.tails, observed.MAX_LAG)
     priced = prices.findings(seen.offers, session.as_of)
     told = [
         quality.Finding(**row)
@@ -218,6 +222,7 @@ def findings(session: Session, seen: Observed) -> pd.DataFrame:
     ]
     billed = quality.checks(session.billing(), session.utilization(), seen.commitments, seen.window)
     changed = restated.findings(session.store.history())
+    changed += open_month.findings(session.store.table("billing"), session.as_of)
     return quality.table([*told, *billed, *late, *changed, *seen.fleet.findings])
 
 

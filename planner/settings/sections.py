@@ -6,7 +6,7 @@ from datetime import date  # noqa: TC003  (pydantic reads it)
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from planner.settings.base import (
     Count,
@@ -105,19 +105,40 @@ class Cvar(Section):
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.9
 
 
+class SettleHours(Section):
+    """Hours before the end of a bill in which rows may still come, by cloud."""
+
+    aws: Whole = 48
+    gcp: Whole = 24
+    azure: Whole = 48
+    other: Whole = 24
+
+    def of(self, cloud: str) -> int:
+        """The hours of one cloud."""
+        return {"aws": self.aws, "gcp": self.gcp, "azure": self.azure}.get(cloud, self.other)
+
+
+def _of_every_cloud(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return dict.fromkeys(SettleHours.model_fields, value)
+    return value
+
+
 class PlanSettings(Section):
     """What a plan may do and how exact it must be.
 
     `history_days` of billed hours are read, and fewer than `min_history_days` give a warning.
-    The newest `settle_hours` of a bill are taken as not complete. `spot_interruptions_per_hour`
-    is an assumption, used with a class's checkpoint and restart times. `scenarios` ways in which
-    demand may come are planned for; with one, the forecast alone.
+    The days in the newest `settle_hours` of a bill (a number, or one for each cloud) count only
+    where they look like the days before; the newest `tail_hours` never do.
+    `spot_interruptions_per_hour` is an assumption, used with a class's checkpoint and restart
+    times. `scenarios` ways in which demand may come are planned for; with one, the forecast alone.
     """
 
     horizon_days: Count = 365
     history_days: Count = 60
     min_history_days: Count = 14
-    settle_hours: Whole = 24
+    settle_hours: Annotated[SettleHours, BeforeValidator(_of_every_cloud)] = SettleHours()
+    tail_hours: Whole = 0
     terms: Annotated[tuple[Literal["1y", "3y"], ...], Field()] = ("1y",)
     upfront_budget: NotNegative = 0.0
     spot_interruptions_per_hour: NotNegative = 0.1

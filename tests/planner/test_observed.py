@@ -16,7 +16,7 @@ def test_a_half_written_day_feeds_no_plan():
     # Two whole days and 16 hours of the third (66%): the window is the two days.
     bill = [t.charge(start=h) for h in range(64)]
     assert observed(bill, [], t.day(3)) == t.window(48)
-    assert observed(bill, [], t.day(3), whole_days=False) == t.window(64)
+    assert observed(bill, [], t.day(3), tails=None) == t.window(64)
     found = window_findings(
         extents(t.billing(bill), t.utilization([]), t.day(3)), t.window(48), t.day(3)
     )
@@ -26,7 +26,7 @@ def test_a_half_written_day_feeds_no_plan():
 def test_the_day_asked_for_is_not_looked_at():
     bill = [t.charge(start=h) for h in range(72)]
     assert observed(bill, [], t.day(1)) == t.window(24)
-    assert observed(bill, [], t.day(1), whole_days=False) == t.window(24)
+    assert observed(bill, [], t.day(1), tails=None) == t.window(24)
 
 
 def test_history_is_limited_to_whole_days_before_the_end():
@@ -74,9 +74,9 @@ def test_the_history_is_the_newest_that_has_data_however_long_ago():
     bill = [t.charge(start=h) for h in range(72)]
     tables = t.billing(bill), t.utilization([])
     for late in (date(2027, 6, 1), date.max):
-        window = observed_window(*tables, late, 2, whole_days=False)
+        window = observed_window(*tables, late, 2, tails=None)
         assert window == t.window(48, first=24)
         assert observed_window(*tables, late, 2) == window
-        assert observed_window(*tables, late, 10**6, whole_days=False) == t.window(72)
+        assert observed_window(*tables, late, 10**6, tails=None) == t.window(72)
         assert any(row.check == "stale_data" for row in
                    window_findings(extents(*tables, late), window, late))  # fmt: skip
