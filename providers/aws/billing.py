@@ -17,9 +17,10 @@ from providers.aws.columns import (
     product_of,
     tags_of,
     text_of,
+    time_of,
 )
 from providers.contract import Normalised
-from providers.files.expressions import MONEY, UNKNOWN, exact, month_of, rtrim, utc
+from providers.files.expressions import MONEY, UNKNOWN, exact, month_of, rtrim
 
 if TYPE_CHECKING:
     from providers.contract import DeliveryContext
@@ -48,11 +49,13 @@ def _typed(raw: Any, columns: tuple[str, ...]) -> Any:
     return raw.select(
         "source_row_no",
         **{name: text_of(raw, columns, name) for name in TEXTS if name not in ("type", "product")},
-        **{name: utc(text_of(raw, columns, name)) for name in TIMES},
+        **{name: time_of(raw, columns, name) for name in TIMES},
         **{name: exact(text_of(raw, columns, name)) for name in AMOUNTS},
         instance_type=kind,
         product_region=product_of(raw, columns, "region_code"),
-        start_text=text_of(raw, columns, "start"),
+        month=month_of(
+            ibis.coalesce(text_of(raw, columns, "period"), text_of(raw, columns, "start"))
+        ),
         tags=tags_of(raw, columns),
         # An impure column keeps Ibis from folding the casts into the branches that use them, where
         # a NaN in an unused branch would pass. It is read by nobody, so never computed.
@@ -85,7 +88,7 @@ def _identity(row: Any) -> dict[str, Any]:
         "zone": row.zone,
         "period_start": row.start,
         "period_end": row.end,
-        "billing_period": month_of(ibis.coalesce(row.period, row.start_text)),
+        "billing_period": row.month,
         "resource_id": row.resource,
         "resource_name": ibis.null("string"),
         "service": row.product_code,

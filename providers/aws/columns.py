@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from data.errors import DataError, Problem
-from providers.files.expressions import first_text, json_map, json_of, json_text
+from providers.files.expressions import (
+    TIME,
+    first_text,
+    first_time,
+    json_map,
+    json_of,
+    json_text,
+    typed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +121,12 @@ def text_of(raw: Any, columns: Sequence[str], ours: str) -> Any:
     return first_text(raw, *found(columns, ours))
 
 
+def time_of(raw: Any, columns: Sequence[str], ours: str) -> Any:
+    """Our column as a UTC time, strictly; null where the files do not have it."""
+    names = found(columns, ours)
+    return first_time(raw, *names) if names else ibis.null(TIME)
+
+
 def tags_of(raw: Any, columns: Sequence[str]) -> Any:
     """Tags as one JSON object: flat columns, or the map column of CUR 2.0; `user:` is left off."""
     flat = {
@@ -120,15 +134,31 @@ def tags_of(raw: Any, columns: Sequence[str]) -> Any:
         for name in columns
         if (match := _FLAT_TAG.match(name)) and "/" not in match.group(1)
     }
-    maps = [json_map(raw[name]) for name in columns if name.lower() in _MAPS]
-    whole = [one.re_replace(_USER_KEY, r"\1") for one in maps]
+    whole = [_without_user(json_map(raw[name])) for name in columns if name.lower() in _MAPS]
     if not flat and not whole:
         return ibis.null("string")
     return ibis.coalesce(*whole, json_of(flat)) if flat else ibis.coalesce(*whole)
 
 
+def _without_user(tags: Any) -> Any:
+    """The JSON text without `user:` or `user_` before its keys.
+
+    Plain replacement does where no blank stands before a key, and costs a fifth of a pattern.
+    """
+    short = tags
+    for opening in ('{"', ',"'):
+        for sign in (":", "_"):
+            short = short.replace(f"{opening}user{sign}", f"{opening}\x01")
+    spaced = ibis.or_(*(tags.contains(f'{blank}"user') for blank in " \n\t\r"))
+    return spaced.ifelse(tags.re_replace(_USER_KEY, r"\1"), short.replace("\x01", ""))
+
+
 def product_of(raw: Any, columns: Sequence[str], key: str) -> Any:
     """An attribute out of the `product` map of CUR 2.0; null where there is no such map."""
-    if not found(columns, "product"):
+    names = found(columns, "product")
+    if not names:
         return ibis.null("string")
+    maps = [typed(raw, name) for name in names]
+    if all(one is not None and one.type().is_map() for one in maps):
+        return ibis.coalesce(*(one.get(key) for one in maps))
     return json_text(text_of(raw, columns, "product"), f"$.{key}")

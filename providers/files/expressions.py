@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MONEY = ibis_type(Dtype.MONEY)
 TIME = ibis_type(Dtype.TIME)
 UNKNOWN = "unknown"
+# Added to the name of a column: the same cells as a Parquet file holds them, times and maps.
+TYPED = " #typed"
 _NOTHING = ("{}", "[]")
 
 
@@ -85,6 +87,23 @@ def utc(value: Any) -> Any:
     (which means UTC, as every export that writes no zone states).
     """
     return value.cast(TIME)
+
+
+def typed(raw: Any, column: str) -> Any:
+    """The column as its files hold it, a time or a map of texts; None where they hold text."""
+    name = f"{column}{TYPED}"
+    return raw[name] if name in raw.columns else None
+
+
+def first_time(raw: Any, *aliases: str) -> Any:
+    """The first of the columns that is not empty in the row, as a UTC time; as `first_text`."""
+    found = []
+    for name in lookup(raw.columns, *aliases):
+        stored = typed(raw, name)
+        found.append(utc(raw[name]) if stored is None else stored)
+    if not found:
+        return ibis.null(TIME)
+    return found[0] if len(found) == 1 else ibis.coalesce(*found)
 
 
 def month_of(value: Any) -> Any:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from data.engines import path_list, quoted, run
 from data.errors import DataError
+from providers.files.expressions import TYPED
 from providers.files.heads import Head, head_of, json_objects, read_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import ibis
@@ -24,6 +25,9 @@ ROW = "source_row_no"
 MISSING = ("", "NULL", "null", "None")
 
 _VIEWS = itertools.count(1)
+_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
+_MAP = "MAP(VARCHAR, VARCHAR)"
+_NEVER_WORDS = (*_TIMES, "DOUBLE", "FLOAT", "BIGINT", "INTEGER", "BOOLEAN", "DATE", _MAP)
 # A number as the value of a JSON key: quoted, it keeps every digit that it was written with.
 _NUMBER = r'([^\\]"\s*:\s*)(-?[0-9][0-9.eE+-]*)(\s*[,}\]])'
 
@@ -46,10 +50,9 @@ def read_raw(
 def read_heads(connection: Any, heads: Sequence[Head]) -> tuple[ibis.Table, tuple[str, ...]]:
     """The text table of files whose heads are known, and its column names."""
     columns = _merged(heads)
-    selects = []
-    for _, group in itertools.groupby(heads, key=lambda head: head.alike):
-        alike = list(group)
-        selects.append(f"SELECT * FROM ({_select(connection, alike)})")
+    groups = [list(group) for _, group in itertools.groupby(heads, key=lambda head: head.alike)]
+    typed = _typed(connection, groups, columns)
+    selects = [f"SELECT * FROM ({_select(connection, alike, typed)})" for alike in groups]
     name = f"raw_{next(_VIEWS)}"
     body = " UNION ALL BY NAME ".join(selects)
     run(
@@ -68,10 +71,42 @@ def _merged(heads: Iterable[Head]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
-def _select(connection: Any, heads: Sequence[Head]) -> str:
+def _typed(
+    connection: Any, groups: Sequence[Sequence[Head]], columns: Sequence[str]
+) -> dict[str, str]:
+    """SQL of each column that all files hold as times, or as maps of texts, by its name.
+
+    Reading it spares a way through text that changes nothing.
+    """
+    kinds: dict[str, set[str]] = {}
+    for heads in groups:
+        if heads[0].kind != "parquet":
+            return {}
+        types = _types(connection, heads)
+        for name, original in zip(heads[0].columns, heads[0].spelled, strict=True):
+            kinds.setdefault(name, set()).add(types[original])
+    taken = {column.lower() for column in columns}
+    found = {}
+    for name, seen in kinds.items():
+        whole = all(name in heads[0].columns for heads in groups)
+        if whole and len(seen) == 1 and f"{name}{TYPED}".lower() not in taken:
+            kind = next(iter(seen))
+            if kind in _TIMES:
+                found[name] = "make_timestamptz(epoch_us({}))"
+            elif kind == _MAP:
+                found[name] = "{}"
+    return found
+
+
+def _types(connection: Any, heads: Sequence[Head]) -> dict[str, str]:
+    source = f"read_parquet({path_list(head.path for head in heads)})"
+    return {row[0]: row[1] for row in run(connection, f"DESCRIBE SELECT * FROM {source}")}
+
+
+def _select(connection: Any, heads: Sequence[Head], typed: Mapping[str, str]) -> str:
     first = heads[0]
     if first.kind == "parquet":
-        return _parquet(connection, heads)
+        return _parquet(connection, heads, typed)
     if first.kind == "json":
         return _json(heads)
     return _csv(heads)
@@ -104,14 +139,19 @@ def _json(heads: Sequence[Head]) -> str:
     )
 
 
-def _parquet(connection: Any, heads: Sequence[Head]) -> str:
+def _parquet(connection: Any, heads: Sequence[Head], typed: Mapping[str, str]) -> str:
+    types = _types(connection, heads)
+    picked = []
+    for original, name in zip(heads[0].spelled, heads[0].columns, strict=True):
+        text = _as_text(original, types[original])
+        # Only a text can be one of the words that stand for a missing value.
+        text = text if types[original] in _NEVER_WORDS else _present(text)
+        picked.append(f"{text} AS {identifier(name)}")
+        if name in typed:
+            value = typed[name].format(identifier(original))
+            picked.append(f"{value} AS {identifier(name + TYPED)}")
     source = f"read_parquet({path_list(head.path for head in heads)})"
-    types = {row[0]: row[1] for row in run(connection, f"DESCRIBE SELECT * FROM {source}")}
-    picked = ", ".join(
-        f"{_present(_as_text(original, types[original]))} AS {identifier(name)}"
-        for original, name in zip(heads[0].spelled, heads[0].columns, strict=True)
-    )
-    return f"SELECT {picked} FROM {source}"
+    return f"SELECT {', '.join(picked)} FROM {source}"
 
 
 def _as_text(name: str, kind: str) -> str:
@@ -164,9 +204,8 @@ def _name_and_type(field: str) -> tuple[str, str]:
 
 
 def _present(value: str) -> str:
-    for word in MISSING:
-        value = f"nullif({value}, {quoted(word)})"
-    return value
+    words = ", ".join(quoted(word) for word in MISSING)
+    return f"CASE WHEN {value} NOT IN ({words}) THEN {value} END"
 
 
 def identifier(name: str) -> str:

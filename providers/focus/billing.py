@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from providers.contract import Normalised
-from providers.files.expressions import UNKNOWN, exact, json_map, lookup, month_of, utc
+from providers.files.expressions import UNKNOWN, exact, first_time, json_map, lookup, month_of
 from providers.focus import machines
 from providers.focus.columns import AMOUNTS, TEXTS, TIMES, check_columns, text_of
 
@@ -47,9 +47,9 @@ def _typed(raw: Any) -> Any:
     return raw.select(
         "source_row_no",
         **{name: text_of(raw, name) for name in TEXTS},
-        **{name: utc(text_of(raw, name)) for name in TIMES},
+        **{name: first_time(raw, *TIMES[name]) for name in TIMES},
         **{name: exact(text_of(raw, name)) for name in AMOUNTS},
-        start_text=text_of(raw, "start"),
+        month=month_of(ibis.coalesce(text_of(raw, "period"), text_of(raw, "start"))),
     ).mutate(machine=machines.instance_type)
 
 
@@ -65,7 +65,7 @@ def _identity(row: Any) -> dict[str, Any]:
         "zone": zone,
         "period_start": row.start,
         "period_end": row.end,
-        "billing_period": month_of(ibis.coalesce(row.period, row.start_text)),
+        "billing_period": row.month,
         "resource_id": row.resource,
         "resource_name": row.resource_name,
         "service": row.service,
