@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.hours import counted_hours
-from planner.forecast.known import DAY
+from planner.forecast.known import DAY, counted_gpus
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -105,7 +105,8 @@ def _settled(total: FloatArray, history: History) -> tuple[FloatArray, list[str]
             gpus[:, place] = np.minimum(column, cap)
             verb = "counts" if hours == 1 else "count"
             warnings.append(
-                f"{name}: {counted_hours(hours)} far above all others {verb} as {cap:.4g} GPUs."
+                f"{name}: {counted_hours(hours)} far above all others {verb} as "
+                f"{counted_gpus(cap)}."
             )
     return gpus, warnings
 

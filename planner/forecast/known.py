@@ -23,6 +23,19 @@ LEFT_OUT = "left out"  # how a warning on hours without a reading ends
 _SHORT_DAYS = 14
 _SPIKE_SHARE = 0.01  # demand in fewer hours than this is a spike
 _STALE_HOURS = 6
+_WHOLE_FROM, _LEAST_SHOWN = 100, 0.1  # GPUs, as texts write them
+
+
+def counted_gpus(number: float) -> str:
+    """GPUs for people, whole from 100 on and with one place at most below: 17.03 is `17 GPUs`.
+
+    >>> counted_gpus(17.0331), counted_gpus(1.0), counted_gpus(1234567.8), counted_gpus(0.03)
+    ('17 GPUs', '1 GPU', '1,234,568 GPUs', '<0.1 GPUs')
+    """
+    if 0 < number < _LEAST_SHOWN:
+        return f"<{_LEAST_SHOWN} GPUs"
+    written = f"{number:,.0f}" if number >= _WHOLE_FROM else f"{number:,.1f}".removesuffix(".0")
+    return "1 GPU" if written == "1" else f"{written} GPUs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.forecast.inputs import Advice
-from planner.forecast.known import FEWEST_HOURS, known_of
+from planner.forecast.known import FEWEST_HOURS, counted_gpus, known_of
 from planner.forecast.scenarios import quick_interval
 from planner.forecast.worth import best_instances, price_per_useful_hour, worth_of
 
@@ -65,15 +65,16 @@ def _reason(worth: Worth, instances: int, held: float) -> str:
             f"The last GPU saves {last:.2f} USD an hour and must save {asked:.2f}; "
             f"the next would save {after:.2f}."
         )
+    owned = counted_gpus(held)
     if held and worth.of_next(held - size) <= asked:
         return (
-            f"Let part of the {held:g} GPUs owned expire: the last one saves "
+            f"Let part of the {owned} owned expire: the last one saves "
             f"{worth.of_next(held - size):.2f} USD an hour and must save {asked:.2f}."
         )
     if held:
         return (
-            f"The {held:g} GPUs owned are enough: one more would save {after:.2f} USD an hour "
-            f"and must save {asked:.2f}."
+            f"The {owned} owned {'is' if owned == '1 GPU' else 'are'} enough: one more would save "
+            f"{after:.2f} USD an hour and must save {asked:.2f}."
         )
     return (
         f"Buy nothing yet: the first GPU would save {after:.2f} USD an hour and must save "

@@ -84,6 +84,22 @@ def test_what_is_held_counts_in_full_and_too_much_is_let_expire():
     assert "expire" in many.reason
 
 
+def test_what_is_owned_is_told_in_numbers_for_people():
+    """A commitment in dollars holds parts of GPUs: 8.2 USD at 2.03 USD are 4.0394."""
+    past = history([4.0] * MONTH)
+
+    def told(gpus):
+        return advise(past, terms(held=(Held(0, 9_000, gpus),))).reason
+
+    assert told(4.0394).startswith("The 4 GPUs owned are enough")
+    assert told(17.0331).startswith("Let part of the 17 GPUs owned expire")
+    assert told(3_000_000.25).startswith("Let part of the 3,000,000 GPUs owned expire")
+    one = advise(history([1.0] * MONTH), terms(held=(Held(0, 9_000, 1.0),))).reason
+    assert one.startswith("The 1 GPU owned is enough")
+    half = advise(history([0.5] * MONTH), terms(held=(Held(0, 9_000, 0.5),))).reason
+    assert half.startswith("The 0.5 GPUs owned are enough")
+
+
 def test_what_ends_soon_is_renewed_now_only_if_waiting_costs_more():
     """A third of the time to the next step, 224 of 672 hours, is where both cost the same."""
     assert held_on(terms(held=(Held(0, 1_000 + 223, 5.0),)), 1_000) == 0
