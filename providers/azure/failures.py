@@ -80,7 +80,7 @@ def _code(error: HttpResponseError) -> str:
     """The service's error code, as a word; nothing else of its answer is repeated."""
     told = getattr(error, "error_code", None)
     if told is None and error.response is not None:
-        told = error.response.headers.get("x-ms-error-code")
+        told = getattr(error.response, "headers", {}).get("x-ms-error-code")
     found = re.fullmatch(r"[A-Za-z0-9]{1,80}", str(getattr(told, "value", told) or ""))
     return found[0] if found else ""
 

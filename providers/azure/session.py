@@ -113,10 +113,10 @@ def _client(
     from azure.core.exceptions import AzureError
     from azure.storage.blob import BlobServiceClient
 
-    tenant = {"tenant_id": str(options["tenant_id"])} if options.get("tenant_id") else {}
+    tenant = str(options["tenant_id"]) if options.get("tenant_id") else None
     try:
         # The storage client would ask for a token again and again before it gives up.
-        credential.get_token(_SCOPE, **tenant)
+        credential.get_token(_SCOPE, tenant_id=tenant)
     except AzureError as error:
         raise mapped(error, place.shown, how) from None
     return SignedIn(BlobServiceClient(place.endpoint, credential=credential, **_transfer()), how)
