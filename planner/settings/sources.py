@@ -74,12 +74,19 @@ class AwsSource(Pulled):
 
 
 class GcpSource(Pulled):
-    """A Google Cloud billing account: BigQuery export, projects."""
+    """A Google Cloud billing account: export, who pays for reading it, projects.
+
+    `billing` is bigquery://PROJECT.DATASET.TABLE, or gs://BUCKET/FOLDER of extracts; queries run in
+    `job_project`, by default the table's own, and none is billed for more than `max_bytes_billed`
+    (100 GiB by default). The rights on `billing_account` are looked at where it is named.
+    """
 
     kind: Literal["gcp"]
     billing: Name | None = None
     dataset: Literal["standard", "detailed", "focus"] | None = None
     billing_account: Name | None = None
+    job_project: Name | None = None
+    max_bytes_billed: Annotated[int, Field(ge=1)] | None = None
     projects: Names = ()
     regions: Names = ()
     location: Name | None = None

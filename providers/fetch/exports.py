@@ -84,7 +84,7 @@ def pull_exports(
         manifests = Manifests(objects, index, task.force)
         pull = _Pull(objects, task, landing, index, manifests, known_ids(task.store))
         folder, found = _listed(objects, prefix)
-        listing = Listing(objects.place, folder, found, _first_period(task))
+        listing = Listing(objects.place, folder, found, first_period(task))
         groups = [
             group
             for group in listing.candidates(manifests)
@@ -123,7 +123,7 @@ def _listed(objects: ObjectStore, prefix: str) -> tuple[str, list[StoredObject]]
     return folder, found
 
 
-def _first_period(task: FetchTask) -> str:
+def first_period(task: FetchTask) -> str:
     """The oldest billing period that is looked at, as YYYY-MM."""
     months = max(int(task.options.get("months") or MONTHS), _LEAST_MONTHS)
     return _months_before(task.as_of, months - 1)

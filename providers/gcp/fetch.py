@@ -1,0 +1,227 @@
+"""Pulls the billing export of a Google Cloud source: a BigQuery table, or its extracts in a bucket.
+
+Of a table the invoice months that changed are normalised and brought to the hour inside BigQuery;
+only those rows travel. Each month is one delivery, published whole or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from data.errors import LoadfactorError, Problem, ProviderError, StoreError
+from data.hourly import hourly
+from data.store import DeliveryResult, Status, delivery_id
+from providers.contract import DeliveryContext
+from providers.fetch.contract import Fetched
+from providers.fetch.exports import first_period, pull_exports
+from providers.fetch.index import known_ids
+from providers.fetch.landing import Landing
+from providers.files.recognise import layout_of
+from providers.gcp import accounts, landing
+from providers.gcp.bigquery import MAX_BYTES_BILLED, Warehouse
+from providers.gcp.billing import with_findings
+from providers.gcp.dialect import bigquery_sql
+from providers.gcp.places import BucketPlace, place_of
+from providers.gcp.projection import EXPORT, columns_of, projection
+from providers.gcp.session import Session, positive
+from providers.gcp.storage import Bucket
+from providers.gcp.survey import Memory, day_ranges, export_time_sql, month_sql, survey, within_sql
+
+if TYPE_CHECKING:
+    from providers.fetch.contract import FetchTask
+    from providers.gcp.bigquery import Shape
+    from providers.gcp.places import TablePlace
+    from providers.gcp.survey import MonthVersion
+
+log = logging.getLogger("loadfactor")
+_READABLE = ("standard", "detailed")
+
+
+@dataclass(slots=True)
+class _Pull:
+    """One pull of one table, and what came of it so far."""
+
+    task: FetchTask
+    warehouse: Warehouse
+    shape: Shape
+    dataset: str
+    rows: int = 0
+    bytes: int = 0
+    results: list[DeliveryResult] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table, as a flattened file names them."""
+        return columns_of(self.shape.fields)
+
+
+def fetch(task: FetchTask) -> Fetched:
+    """What became of the pull of the source's export.
+
+    Raises ConfigError where the source names no export, MissingCredentials where nobody is signed
+    in, ProviderError where nothing could be read, StoreError where store or landing cannot be
+    written.
+    """
+    where = f"sources.{task.name}"
+    place = place_of(task.options.get("billing"), f"{where}.billing")
+    session = Session(where, task.options, os.environ)
+    account = task.options.get("billing_account")
+    told = accounts.warnings(session.billing(), str(account)) if account else ()
+    if isinstance(place, BucketPlace):
+        fetched = pull_exports(Bucket(session.storage(), place), place.folder, task)
+    else:
+        fetched = _pull_table(task, place, session)
+    return replace(fetched, warnings=(*told, *fetched.warnings))
+
+
+def _pull_table(task: FetchTask, place: TablePlace, session: Session) -> Fetched:
+    most = positive(task.options, "max_bytes_billed", MAX_BYTES_BILLED, session.where)
+    client = session.bigquery(str(task.options.get("job_project") or place.project))
+    warehouse = Warehouse(client, place, most, task.options.get("location"))
+    downloads = Landing(task.landing)
+    with downloads.held():
+        shape = warehouse.shape()
+        pull = _Pull(task, warehouse, shape, _dataset(task, shape))
+        memory = Memory.read(task.landing, place.name)
+        pull.bytes += survey(warehouse, shape, memory, task.as_of)
+        memory.write(task.landing)
+        versions = [one for one in memory.versions() if one.month >= first_period(task)]
+        if not versions:
+            what = "it holds no charge of the months that are looked at"
+            remedy = "name the table of the export; a new export takes a day to come"
+            problem = Problem(place.shown, what, remedy)
+            raise ProviderError("gcp: the export is empty", [problem])
+        _pull_months(pull, versions)
+    return Fetched(
+        source=task.name,
+        kind=str(task.options["kind"]),
+        objects=pull.rows,
+        bytes=pull.bytes,
+        deliveries=tuple(pull.results),
+        warnings=tuple(pull.warnings),
+    )
+
+
+def _dataset(task: FetchTask, shape: Shape) -> str:
+    """Detailed or standard, as the configuration or the table's columns say."""
+    stated = task.options.get("dataset")
+    layout = layout_of(columns_of(shape.fields), None if stated is None else str(stated))
+    if layout.dataset in _READABLE:
+        return layout.dataset
+    remedy = "name the table of the detailed or the standard export"
+    problem = Problem(f"sources.{task.name}.billing", f"a table of layout {layout.dataset}", remedy)
+    raise ProviderError("gcp: the table cannot be read by a query", [problem])
+
+
+def _pull_months(pull: _Pull, versions: list[MonthVersion]) -> None:
+    """Load the months that the store does not hold in this version, oldest first.
+
+    One that cannot be read is rejected, and the others are still loaded; where BigQuery fails as a
+    whole the rest is rejected too. Raises ProviderError where nothing at all came of it.
+    """
+    pull.task.store.refresh()
+    known = set() if pull.task.force else known_ids(pull.task.store)
+    sql = _normal_form(pull)
+    broken: ProviderError | None = None
+    failed: ProviderError | None = None
+    for version in versions:
+        one = _arriving(pull, version)
+        if one.delivery_id in known:
+            pull.results.append(_unchanged(pull, one))
+            continue
+        if not version.is_whole:
+            pull.warnings.append(
+                f"{one.shown}: days of it are no longer in the table: what was loaded stays"
+            )
+            continue
+        try:
+            if broken is not None:
+                raise broken
+            pull.results.append(_load(pull, one, sql))
+        except StoreError:
+            raise
+        except ProviderError as error:
+            failed = error
+            broken = error if type(error) is not ProviderError else broken
+            pull.results.append(_rejected(pull, one, error))
+        except LoadfactorError as error:
+            pull.results.append(_rejected(pull, one, error))
+    if failed and all(result.status == Status.REJECTED for result in pull.results):
+        raise failed
+
+
+def _normal_form(pull: _Pull) -> str:
+    """The table in normal form and brought to the hour, as SQL over the common table EXPORT."""
+    _, raw = projection(pull.shape.fields, pull.warehouse.place.sql, "TRUE")
+    context = DeliveryContext(pull.warehouse.place.shown, pull.dataset, "", pull.columns)
+    return bigquery_sql(landing.travelling(hourly(with_findings(raw, context))))
+
+
+def _query(pull: _Pull, version: MonthVersion, normal_form: str) -> str:
+    """The charges of one month that had been exported when it was counted."""
+    shape = pull.shape
+    where = (
+        f"{within_sql(shape.partitions, day_ranges(version.days) if shape.partitions else [])}\n"
+        f"  AND {month_sql(shape)} = '{version.month.replace('-', '')}'\n"
+        f"  AND {export_time_sql(shape)} <= TIMESTAMP_MICROS({version.newest})"
+    )
+    select, _ = projection(shape.fields, pull.warehouse.place.sql, where)
+    return f"WITH `{EXPORT}` AS (\n{select}\n)\nSELECT * FROM (\n{normal_form}\n)"
+
+
+def _arriving(pull: _Pull, version: MonthVersion) -> landing.Arriving:
+    place = pull.warehouse.place
+    mark = f"{place.name}-{pull.dataset}-{version.newest}-{version.rows}"
+    return landing.Arriving(
+        version=version,
+        dataset=pull.dataset,
+        delivery_id=delivery_id("", pull.dataset, mark, version.month),
+        shown=f"{place.shown} {version.month}",
+        export=place.shown,
+        columns=pull.columns,
+    )
+
+
+def _load(pull: _Pull, one: landing.Arriving, sql: str) -> DeliveryResult:
+    store = pull.task.store
+    log.info("%s: reading %d charges", one.shown, one.version.rows)
+    answer = pull.warehouse.ask(_query(pull, one.version, sql))
+    pull.bytes += answer.bytes
+    with store.staging() as folder:
+        pull.rows += landing.keep(answer.pages, folder)
+        return store.publish(landing.stage(one, folder, store), pull.task.force)
+
+
+def _unchanged(pull: _Pull, one: landing.Arriving) -> DeliveryResult:
+    record = next(r for r in pull.task.store.deliveries() if r.delivery_id == one.delivery_id)
+    result = _result(pull, one, Status.UNCHANGED, None)
+    return replace(
+        result,
+        billing_periods=record.billing_periods,
+        rows=record.rows,
+        warnings=record.warnings,
+    )
+
+
+def _rejected(pull: _Pull, one: landing.Arriving, error: LoadfactorError) -> DeliveryResult:
+    reason = ": ".join([error.message, *(str(problem) for problem in error.problems)])
+    return _result(pull, one, Status.REJECTED, reason)
+
+
+def _result(
+    pull: _Pull, one: landing.Arriving, status: Status, reason: str | None
+) -> DeliveryResult:
+    return DeliveryResult(
+        path=one.shown,
+        source="gcp",
+        dataset=pull.dataset,
+        delivery_id=one.delivery_id,
+        billing_periods=(one.version.month,),
+        rows=0,
+        status=status,
+        reason=reason,
+    )

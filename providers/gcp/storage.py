@@ -1,0 +1,101 @@
+"""One bucket of Cloud Storage, read only: its listing, and downloads that go on."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from google.cloud.storage.retry import DEFAULT_RETRY
+
+from data.errors import Problem, ProviderUnavailable
+from providers.fetch.contract import StoredObject
+from providers.gcp.failures import told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from google.cloud.storage import Client
+
+    from providers.gcp.places import BucketPlace
+
+# One request fetches at most this many bytes.
+CHUNK = 16 * 1024 * 1024
+_TIMEOUT = (20.0, 60.0)
+_RETRY = DEFAULT_RETRY.with_timeout(120.0)
+
+
+class Bucket:
+    """A bucket as an ObjectStore; versions are generations."""
+
+    def __init__(self, client: Client, place: BucketPlace) -> None:
+        self._bucket = client.bucket(place.bucket)
+        self._client = client
+        self._place = place.shown
+        self._remedy = f"grant whoever asks roles/storage.objectViewer on the bucket {place.bucket}"
+
+    @property
+    def place(self) -> str:
+        """The bucket for people."""
+        return self._place
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """Every object whose name begins with the prefix, of every page; no folders."""
+        with told(f"{self._place}/{prefix}", self._remedy):
+            listed = self._client.list_blobs(
+                self._bucket, prefix=prefix or None, retry=_RETRY, timeout=_TIMEOUT
+            )
+            for blob in listed:
+                # The console marks a folder by an empty object with a slash at its end.
+                if not blob.name.endswith("/"):
+                    version = str(blob.generation)
+                    yield StoredObject(blob.name, int(blob.size or 0), version, blob.updated)
+
+    def read(self, item: StoredObject) -> bytes:
+        """The whole content of a small object, in the version that was listed."""
+        content = b"".join(self._chunks(item, 0))
+        self._check_size(item, len(content))
+        return content
+
+    def download(self, item: StoredObject, target: Path) -> None:
+        """Writes the object to the file; goes on from `<target>.part` of the same version.
+
+        Beside the part lies `<target>.part.version`, which says what it is a part of.
+        """
+        part = target.with_name(f"{target.name}.part")
+        version = target.with_name(f"{part.name}.version")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        begun = part.stat().st_size if part.exists() else 0
+        if begun > item.size or not version.exists() or version.read_text() != item.version:
+            part.unlink(missing_ok=True)
+            version.write_text(item.version)
+            begun = 0
+        with part.open("ab") as file:
+            for chunk in self._chunks(item, begun):
+                file.write(chunk)
+                file.flush()
+            os.fsync(file.fileno())
+        self._check_size(item, part.stat().st_size)
+        part.replace(target)
+        version.unlink()
+
+    def _chunks(self, item: StoredObject, begun: int) -> Iterator[bytes]:
+        """The object's bytes from `begun` on, one request each, as they are stored."""
+        blob = self._bucket.blob(item.key)
+        with told(f"{self._place}/{item.key}", self._remedy):
+            for start in range(begun, item.size, CHUNK):
+                yield blob.download_as_bytes(
+                    start=start,
+                    end=min(start + CHUNK, item.size) - 1,
+                    raw_download=True,
+                    if_generation_match=int(item.version),
+                    retry=_RETRY,
+                    timeout=_TIMEOUT,
+                )
+
+    def _check_size(self, item: StoredObject, size: int) -> None:
+        if size == item.size:
+            return
+        what = f"{size} bytes came, {item.size} were listed"
+        problem = Problem(f"{self._place}/{item.key}", what, "run fetch again")
+        raise ProviderUnavailable("gcp: a download is not whole", [problem])
