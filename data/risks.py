@@ -6,8 +6,9 @@ Money is USD; shares are 0 to 1; a month is 730 hours.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal  # noqa: TC003  (pydantic reads it)
+from decimal import Decimal
 
+PRICE_MOVES = (-0.2, -0.44, 0.15)  # of the price on demand
 FAILING_SHARES = (0.05, 0.2, 0.5)  # of on-demand requests
 
 
@@ -135,6 +136,47 @@ class LosesIf:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceMove:
+    """What a new commitment is worth over its whole term where prices on demand move.
+
+    As planned it replaces `on_demand_per_month` of purchases on demand and `other_per_month` of
+    others by the hour, at `costs_per_month`, in every month of its `term_months`: the planned year
+    stands for each year of a longer term. It costs more than it saves where the price on demand
+    falls at once by more than `breaking_fall` (a share of it; below 0 it does not pay as planned,
+    None: it replaces nothing on demand).
+    """
+
+    commitment: str
+    term_months: int
+    costs_per_month: Decimal
+    on_demand_per_month: Decimal
+    other_per_month: Decimal
+    breaking_fall: float | None
+
+    def worth(self, move: float) -> Decimal:
+        """USD left over the whole term where the price on demand moves at once by a share.
+
+        >>> P5 = PriceMove("p5", 12, Decimal(500), Decimal(800), Decimal(0), 0.375)
+        >>> P5.worth(0.0), P5.worth(-0.44)
+        (Decimal('3600.00'), Decimal('-624.00'))
+        """
+        month = self.on_demand_per_month * (1 + Decimal(repr(move)))
+        left = self.term_months * (month + self.other_per_month - self.costs_per_month)
+        return left.quantize(Decimal("0.01"))
+
+    def safe_after(self, move: float) -> float | None:
+        """Months after which such a fall cannot make it lose; None where it loses in any case.
+
+        >>> PriceMove("p5", 12, Decimal(500), Decimal(800), Decimal(0), 0.375).safe_after(-0.44)
+        1.7727272727272727
+        """
+        paid, lost = self.worth(0.0), -self.worth(move)
+        if paid < 0:
+            return None
+        return float(self.term_months * max(lost, Decimal(0)) / (paid + lost)) if lost > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Risks:
     """Everything said about how sure a plan is."""
 
@@ -142,3 +184,4 @@ class Risks:
     backtests: Backtests = Backtests()
     held_before: tuple[HeldBefore, ...] = ()
     loses_if: LosesIf | None = None
+    price_moves: tuple[PriceMove, ...] = ()

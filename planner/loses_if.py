@@ -25,6 +25,8 @@ from planner.purchases import purchases
 from planner.rightsizing import to_cents
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from planner.outcome import Plan
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from planner.waterfall import Solved
 
 _MONTHS = 12.0
+_MONEY = tuple(kind for kind in KINDS if kind != "shortage")
 _NEAR = 0.005  # of what the purchases cost: so near to it is even
 _MOST_TRIES = 12
 _ANCHORS = 3  # dispatches of all hours at most
@@ -58,20 +61,31 @@ def saved_at(problem: Problem, plan: Plan, factor: float, quickly: bool = False)
     takes a sample of the hours where there are many.
     """
     costs = math.fsum(outcome.commitments(problem, plan).values()) / _MONTHS
-    reduced = reduce(replace(problem, scenarios=_scaled(problem, factor), cvar=None))
+    asked = replace(problem, scenarios=_scaled(problem, factor))
+    without, there = hourly_spend(asked, (outcome.Plan(), plan), quickly)
+    return Saved((math.fsum(without.values()) - math.fsum(there.values())) / _MONTHS, costs)
+
+
+def hourly_spend(
+    problem: Problem, plans: Sequence[Plan], quickly: bool = False
+) -> list[dict[str, float]]:
+    """USD over the year of what is bought by the hour beside each plan, by kind of purchase.
+
+    The last plan holds all that the others do. A mean over scenarios, without penalties of hours
+    that nothing serves, which are no money. `quickly` takes a sample of the hours where there are
+    many.
+    """
+    reduced = reduce(replace(problem, cvar=None))
     if not reduced.groups:
-        return Saved(0.0, costs)
+        return [dict.fromkeys(_MONEY, 0.0) for _ in plans]
     if quickly:
         reduced = sample(reduced) or reduced
-    reduced = still_sold(reduced, plan)
+    reduced = still_sold(reduced, plans[-1])
     first = first_stage(reduced)
     oracle = DispatchOracle(reduced, first)
-    spent = [
-        _hourly_usd(problem, oracle, first.feed(first.vector(bought)))
-        for bought in (outcome.Plan(), plan)
-    ]
+    spent = [_by_kind(problem, oracle, first.feed(first.vector(plan))) for plan in plans]
     oracle.close()
-    return Saved((spent[0] - spent[1]) / _MONTHS, costs)
+    return spent
 
 
 def loses_if(solved: Solved, supply: Supply) -> LosesIf | None:
@@ -141,11 +155,12 @@ def _scaled(problem: Problem, factor: float) -> tuple[Scenario, ...]:
     )
 
 
-def _hourly_usd(problem: Problem, oracle: DispatchOracle, u: npt.NDArray[np.float64]) -> float:
-    """USD over the year of what is bought by the hour beside the sources u, without penalties."""
+def _by_kind(
+    problem: Problem, oracle: DispatchOracle, u: npt.NDArray[np.float64]
+) -> dict[str, float]:
+    """USD over the year of what is bought by the hour beside the sources u, by kind."""
     if oracle.exact(u, math.inf) is None:
         raise SolveError("the planned year could not be dispatched again")
-    kinds = oracle.by_kind(u) * problem.hour_weight
     p = np.array([1.0] if oracle.merged else [one.p for one in problem.scenarios])
-    money = [place for place, kind in enumerate(KINDS) if kind != "shortage"]
-    return float(p @ kinds[:, money].sum(axis=1))
+    kinds = p @ (oracle.by_kind(u) * problem.hour_weight)
+    return {kind: float(kinds[KINDS.index(kind)]) for kind in _MONEY}

@@ -10,6 +10,7 @@ from planner.break_even import held_before
 from planner.loses_if import loses_if
 from planner.on_demand_risk import hoped_for
 from planner.own_backtest import backtests
+from planner.price_moves import price_moves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,7 @@ def risks_of(
         backtests=backtests(found.rungs, hours, least_hours),
         held_before=held_before(waterfall, supply, hours),
         loses_if=loses_if(waterfall.plan, supply),
+        price_moves=price_moves(waterfall.plan, supply),
     )
 
 

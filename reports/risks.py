@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from data.risks import FAILING_SHARES
+from data.risks import FAILING_SHARES, PRICE_MOVES
 from reports import numbers
 
 if TYPE_CHECKING:
-    from data.risks import BacktestPool, Backtests, HeldBefore, HopedFor, LosesIf, Risks
+    from data.risks import BacktestPool, Backtests, HeldBefore, HopedFor, LosesIf, PriceMove, Risks
 
 _POLICIES = {
     "loadfactor": "this planner",
@@ -41,6 +41,15 @@ def view(risks: Risks | None) -> dict[str, Any] | None:
         "held_before": risks.held_before,
         "held_sentence": held_sentence(risks.held_before),
         "loses_if": loses_sentences(risks.loses_if),
+        "moves": PRICE_MOVES,
+        "price_moves": [
+            {
+                "one": one,
+                "worth": [one.worth(move) for move in (0.0, *PRICE_MOVES)],
+                "breaks": breaking_words(one),
+            }
+            for one in risks.price_moves
+        ],
     }
 
 
@@ -186,3 +195,29 @@ def loses_sentences(loses: LosesIf | None) -> list[str]:
     texts.append(f"Or if prices by the hour fall by {price} at once and stay there.")
     texts.append(f"Or if all work that uses them ends within about {months} months.")
     return texts
+
+
+def breaking_words(one: PriceMove) -> str:
+    """How far the price on demand must fall for a commitment to lose, and until when.
+
+    >>> from data.risks import PriceMove
+    >>> breaking_words(PriceMove("p5", 12, Decimal(500), Decimal(800), Decimal(0), 0.375))
+    '37.5%; a fall of 44% loses only within the first 1.77 months'
+    >>> breaking_words(PriceMove("p5", 12, Decimal(900), Decimal(800), Decimal(0), -0.125))
+    'does not pay as planned'
+    >>> breaking_words(PriceMove("p5", 12, Decimal(200), Decimal(800), Decimal(0), 0.75))
+    '75.0%'
+    """
+    fall = one.breaking_fall
+    if fall is None or fall >= 1:
+        return "no fall"
+    if fall < 0:
+        return "does not pay as planned"
+    worst = min(PRICE_MOVES)
+    months = one.safe_after(worst)
+    text = numbers.share(fall)
+    if not months:
+        return text
+    within = numbers.quantity(months)
+    unit = "month" if within == "1" else "months"
+    return f"{text}; a fall of {-worst:.0%} loses only within the first {within} {unit}"

@@ -28,11 +28,12 @@ def work_out(
     prices: pd.DataFrame,
     owned: pd.DataFrame | None = None,
     classes: tuple[WorkloadClass, ...] = (),
+    terms: tuple[str, ...] = ("1y",),
 ) -> Waterfall:
     window = bills.window()
     bill = bills.as_numbers(fleet)
     settings = Settings(classes=classes)
-    offers = offers_from(prices, bills.shapes(), bill, ["1y"])
+    offers = offers_from(prices, bills.shapes(), bill, terms)
     table = bills.commitments() if owned is None else owned
     found, notes = owned_from(table, bill, offers, horizon_of(window.end, window.hours))
     supply = Supply(offers, found, notes)

@@ -13,6 +13,7 @@ from data.risks import (
     HeldBefore,
     HopedFor,
     LosesIf,
+    PriceMove,
     Risks,
 )
 from reports import risks
@@ -30,7 +31,8 @@ TESTED = Backtests(
 HELD = HeldBefore("reservationorders/ri-1", "p5.48xlarge in us-east-1", True, 8.0, 0.6, 0.5, 0.25,
                   8, 3)  # fmt: skip
 LOSES = LosesIf(Decimal(1200), Decimal(900), 0.8, 0.75, 9.0)
-SURE = Risks((TRAINING, BATCH), TESTED, (HELD,), LOSES)
+MOVE = PriceMove("Reserve 1 x p5", 12, Decimal(500), Decimal(800), Decimal(0), 0.375)
+SURE = Risks((TRAINING, BATCH), TESTED, (HELD,), LOSES, (MOVE,))
 
 
 def section(sure: Risks) -> str:
@@ -123,6 +125,17 @@ def test_what_would_make_the_plan_lose_money_is_told_in_figures():
     assert "if demand stays 20.0% below the forecast" in text
     assert "if prices by the hour fall by 25.0%" in text
     assert "ends within about 9 months" in text
+
+
+def test_what_moving_prices_make_of_a_commitment_stands_beside_its_term():
+    """12 x (800 x (1, 0.8, 0.56, 1.15) - 500), and 12 x 500 to pay."""
+    text = section(SURE)
+    assert "worth as planned | on demand -20% | on demand -44% | on demand +15% |" in text
+    row = (
+        "| Reserve 1 x p5 | 12 | $6,000 | $3,600 | $1,680 | -$624 | $5,040 | 37.5%; a fall of 44% "
+    )
+    assert row in text
+    assert "What each is worth" not in section(replace(SURE, price_moves=()))
 
 
 def test_where_nothing_is_bought_nothing_new_can_be_lost():
