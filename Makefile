@@ -1,8 +1,9 @@
-# Everything is installed into .venv (and .venv-parts and .npm-parts for `make test-parts`); a bare
-# machine needs only make, git and Python 3.11 or newer.
+# Everything is installed into .venv (and .venv-parts, .venv-bigquery and .npm-parts for
+# `make test-parts`); a bare machine needs only make, git and Python 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
 PARTS_BIN := .venv-parts/bin
+BIGQUERY_BIN := .venv-bigquery/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
@@ -19,7 +20,7 @@ demo: install ## run the whole nightly job on the bundled fleet; writes loadfact
 test: install ## run every test that needs only what pip brings
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-test-parts: .venv-parts/.installed .npm-parts/.installed ## install Java, Spark and Azurite where missing, and test against them
+test-parts: .venv-parts/.installed .venv-bigquery/.installed .npm-parts/.installed ## install Java, Spark, Azurite and a BigQuery where missing, and test against them
 	sh tools/java.sh
 	$(PARTS_BIN)/python -m pytest -m parts tests/parts
 
@@ -55,7 +56,7 @@ lock: ## lock dependencies again from pyproject.toml (UPGRADE=1 takes newer vers
 	PYTHON="$(PYTHON)" sh tools/lock.sh
 
 clean: ## remove environments, caches and results
-	rm -rf .venv .venv-parts .npm-parts build dist loadfactor-out .coverage
+	rm -rf .venv .venv-parts .venv-bigquery .npm-parts build dist loadfactor-out .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf *.egg-info
 
@@ -78,4 +79,10 @@ clean: ## remove environments, caches and results
 .npm-parts/.installed: tools/parts/package.json tools/parts/package-lock.json
 	@echo "Installing Azurite into .npm-parts (a minute) ..."
 	sh tools/azurite.sh .npm-parts
+	@touch $@
+
+.venv-bigquery/.installed: requirements-bigquery.lock
+	PYTHON="$(PYTHON)" sh tools/venv.sh .venv-bigquery
+	@echo "Installing BigQuery's emulator into .venv-bigquery (a minute) ..."
+	@$(BIGQUERY_BIN)/pip install $(PIP_OPTIONS) --require-hashes -r requirements-bigquery.lock
 	@touch $@
