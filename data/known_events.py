@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal  # noqa: TC003  (pydantic reads it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +30,17 @@ class KnownEvent:
     gpus_before: float
     gpus_after: float
     gpu_hours_per_month: float
+
+
+@dataclass(frozen=True, slots=True)
+class EventCost:
+    """What a known event of all its classes costs, beside what the plan buys ahead anyway.
+
+    `gpu_hours_per_month` are what it adds to the demand of a month, `usd_per_month` what more is
+    bought by the hour with it than without (below 0: less), means over the planned year and the
+    ways in which demand may come. Hours that nothing serves cost nothing here.
+    """
+
+    name: str
+    gpu_hours_per_month: float
+    usd_per_month: Decimal

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal  # noqa: TC003  (pydantic reads it)
 
-from data.known_events import KnownEvent  # noqa: TC001  (pydantic reads it)
+from data.known_events import EventCost, KnownEvent  # noqa: TC001  (pydantic reads them)
 from data.ladder import EndingPart, LadderStep  # noqa: TC001  (pydantic reads them)
 from data.unmet import UnmetDemand  # noqa: TC001  (pydantic reads it)
 
@@ -146,3 +146,4 @@ class Reasons:
     ending: tuple[EndingPart, ...] = ()
     events: tuple[KnownEvent, ...] = ()
     unmet: tuple[UnmetDemand, ...] = ()
+    event_costs: tuple[EventCost, ...] = ()

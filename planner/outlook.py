@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from data.hours import day_start
 from planner.assemble import PlanRules
 from planner.classes import eligible
-from planner.future import future_for, year_ahead
+from planner.event_costs import event_costs
+from planner.future import counted, expected, year_ahead
 from planner.horizon import horizon_of
 from planner.ladder import ladder, unpriced
 from planner.ladder_steps import limits_of, sized
@@ -33,7 +34,7 @@ from planner.waterfall import Basis, Waterfall, run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from data.known_events import KnownEvent
+    from data.known_events import EventCost, KnownEvent
     from data.plan import Plan
     from data.reasons import OwnedPart
     from data.unmet import UnmetDemand
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from planner.ladder import Rung, Unpriced
     from planner.outcome import Plan as Bought
     from planner.planning import NightInputs
+    from planner.problem import Quota
     from planner.settings import WorkloadClass
     from planner.unmet import Unmet
 
@@ -65,6 +67,7 @@ class Outlook:
     unpriced: tuple[Unpriced, ...] = ()
     unmet: tuple[UnmetDemand, ...] = ()
     warnings: tuple[str, ...] = ()
+    event_costs: tuple[EventCost, ...] = ()
     needs: tuple[Need, ...] = ()
     near: Future | None = None
 
@@ -77,44 +80,57 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
     unmet = with_unmet(_needs(bill, supply, given), bill, supply, given)
     needs = unmet.needs
     quotas, notes = quotas_from(given.settings.quotas, needs, supply)
-    future, rungs = _ahead(needs, supply, planned, given)
+    bare = expected(needs, given.covered, planned, given.settings) if is_long(given) else None
+    future = None if bare is None else counted(bare, needs, given.settings.events)
+    rungs = _rungs(needs, supply, planned, given)
     apart = unpriced(needs, supply, given.covered, planned) if is_long(given) else ()
     told = _too_short(given, unmet) if future is None else future.warnings
     supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told, *unmet.notes))
-    settings = given.settings.plan
-    supply = weighed(supply, rungs, settings.cvar.weight)
+    supply = weighed(supply, rungs, given.settings.plan.cvar.weight)
     basis = Basis(
         needs=needs,
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
-        rules=PlanRules(
-            upfront_budget=settings.upfront_budget,
-            allow_commitments=is_long(given),
-            quotas=quotas,
-            cvar=Cvar(settings.cvar.weight, settings.cvar.beta, of_all=True),
-            limits=limits_of(rungs),
-        ),
-        solve_stage=StageSolver(
-            gap=settings.gap,
-            time_limit=settings.time_limit_seconds,
-            name=settings.solver,
-            last=None if given.last is None else _advised(given.last, owned),
-            tolerance=settings.tolerance,
-        ),
+        rules=_rules(given, quotas, rungs),
+        solve_stage=_solver(given, owned),
         future=future,
     )
+    waterfall = run(bill, basis)
     return Outlook(
-        waterfall=run(bill, basis),
+        waterfall=waterfall,
         supply=supply,
         planned=planned,
         owned=owned,
         rungs=rungs,
         events=() if future is None else future.events,
         unpriced=apart,
-        unmet=unmet_rows(unmet, *_both(unmet, future, planned, given)),
+        unmet=unmet_rows(unmet, bare, _plain(unmet, bare, planned, given)),
         warnings=unmet.warnings,
+        event_costs=event_costs(waterfall.plan, basis, bare, given.settings.events),
         needs=tuple(needs),
         near=None if future is None else future.near,
+    )
+
+
+def _rules(given: NightInputs, quotas: tuple[Quota, ...], rungs: tuple[Rung, ...]) -> PlanRules:
+    settings = given.settings.plan
+    return PlanRules(
+        upfront_budget=settings.upfront_budget,
+        allow_commitments=is_long(given),
+        quotas=quotas,
+        cvar=Cvar(settings.cvar.weight, settings.cvar.beta, of_all=True),
+        limits=limits_of(rungs),
+    )
+
+
+def _solver(given: NightInputs, owned: tuple[OwnedPart, ...]) -> StageSolver:
+    settings = given.settings.plan
+    return StageSolver(
+        gap=settings.gap,
+        time_limit=settings.time_limit_seconds,
+        name=settings.solver,
+        last=None if given.last is None else _advised(given.last, owned),
+        tolerance=settings.tolerance,
     )
 
 
@@ -149,30 +165,23 @@ def _needs(bill: pd.DataFrame, supply: Supply, given: NightInputs) -> list[Need]
     return needs_from(bill, given.covered, given.settings, supply, allowed)
 
 
-def _ahead(
+def _rungs(
     needs: list[Need], supply: Supply, planned: Horizon, given: NightInputs
-) -> tuple[Future | None, tuple[Rung, ...]]:
-    """The demand to come and the ladder; nothing of either where the history is too short."""
+) -> tuple[Rung, ...]:
+    """The ladder; nothing where the history is too short."""
     if not is_long(given):
-        return None, ()
-    events = given.settings.events
-    return (
-        future_for(needs, given.covered, planned, given.settings),
-        ladder(needs, supply, given.covered, planned, events),
-    )
+        return ()
+    return ladder(needs, supply, given.covered, planned, given.settings.events)
 
 
-def _both(
-    unmet: Unmet, future: Future | None, planned: Horizon, given: NightInputs
-) -> tuple[Future | None, Future | None]:
-    """The demand to come with and without what queued and what was full, where there is any."""
-    if future is None or not unmet.is_any:
-        return None, None
+def _plain(
+    unmet: Unmet, bare: Future | None, planned: Horizon, given: NightInputs
+) -> Future | None:
+    """The demand to come without what queued and what was full, where there is any."""
+    if bare is None or not unmet.is_any:
+        return None
     plain = [replace(need, waited={}, full={}) for need in unmet.needs]
-    settings = given.settings.model_copy(update={"events": ()})
-    both = (future_for(needs, given.covered, planned, settings) for needs in (unmet.needs, plain))
-    with_it, without = both
-    return with_it, without
+    return expected(plain, given.covered, planned, given.settings)
 
 
 def _too_short(given: NightInputs, unmet: Unmet) -> tuple[str, ...]:

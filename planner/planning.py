@@ -24,6 +24,7 @@ from planner.idle import idle_table
 from planner.ladder_steps import ending_parts, ladder_steps
 from planner.last_night import same_fleet
 from planner.limits import changes, limits
+from planner.lineage import Versions, restated_since, with_advice
 from planner.moves import moves
 from planner.nodes import last_segment
 from planner.outlook import work_out
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from data.hours import Window
+    from data.lineage import Lineage
     from data.reasons import Reasons
     from planner.outlook import Outlook
     from planner.settings import Settings
@@ -60,7 +62,8 @@ class NightInputs:
     of the deliveries that were read; `covered` are the hours of the window that have data;
     `unspread_fees` are fees in USD for commitments and blocks that no hour bears; `last` is the
     plan of the newest night before, None where there is none; `waiting` and `jobs` are frames of
-    WAITING and JOBS, what queued for GPUs.
+    WAITING and JOBS, what queued for GPUs; `lineage` are the deliveries that each cloud's hours
+    come from, and `versions` what each unit of the bill was before.
     """
 
     as_of: date
@@ -81,6 +84,8 @@ class NightInputs:
     last: Plan | None = None
     waiting: pd.DataFrame = field(default_factory=lambda: empty(WAITING))
     jobs: pd.DataFrame = field(default_factory=lambda: empty(JOBS))
+    lineage: tuple[Lineage, ...] = ()
+    versions: Versions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class NightPlan:
 
 def plan_night(given: NightInputs) -> NightPlan:
     """The plan of a night. Raises SolveError where the optimiser finds none."""
+    before = given.last
     last, last_note = _usable_last(given)
     given = replace(given, last=last)
     bill, left_out, missing = planned_rows(given.fleet, given.settings)
@@ -133,6 +139,7 @@ def plan_night(given: NightInputs) -> NightPlan:
         valid_until=iso(_valid_until(given.as_of)),
         inputs=given.deliveries,
         changes=changes(limit_rows, CURRENCY),
+        lineage=with_advice(given.lineage, records(advised)),
         summary=replace(
             _summary(given, waterfall, advice, advised, left_out, notes),
             reasons=_reasons(given, found),
@@ -143,6 +150,7 @@ def plan_night(given: NightInputs) -> NightPlan:
                 len(given.covered),
                 given.settings.plan.min_history_days * 24,
             ),
+            restated=restated_since(before, given.versions, advised["id"]),
         ),
     )
     needed = demand(given.fleet, given.window, given.covered)
@@ -248,6 +256,7 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
         made,
         events=found.events,
         unmet=found.unmet,
+        event_costs=found.event_costs,
         ladder=(
             *ladder_steps(found.rungs, waterfall, found.planned, supply),
             *unpriced_steps(found.unpriced, found.planned, terms),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reports import numbers
 
 if TYPE_CHECKING:
-    from data.known_events import KnownEvent
+    from data.known_events import EventCost, KnownEvent
     from data.ladder import LadderStep
     from data.plan import BillFigures, SolveFigures
     from data.reasons import Reasons
@@ -40,6 +40,11 @@ def known_events(reasons: Reasons | None) -> list[dict[str, Any]]:
         }
         for one in (reasons.events if reasons else ())
     ]
+
+
+def event_costs(reasons: Reasons | None) -> tuple[EventCost, ...]:
+    """What each known event costs, in the order of the configuration."""
+    return reasons.event_costs if reasons else ()
 
 
 def _change(one: KnownEvent) -> str:

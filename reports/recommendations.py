@@ -12,7 +12,7 @@ import jinja2
 
 from data.frames import records
 from data.names import short_name
-from reports import answer, ladder, numbers, risks, unmet, why
+from reports import answer, ladder, numbers, restated, risks, unmet, why
 from reports.tables import Tables
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         limit_sentences=why.limit_sentences(reasons),
         shortages=reasons.shortages if reasons else (),
         since=reasons.since if reasons else None,
+        restated=restated.view(summary.restated),
         known_events=ladder.known_events(reasons),
+        event_costs=ladder.event_costs(reasons),
         unmet=unmet.view(reasons),
         ladder=ladder.view(reasons),
         ranges=ladder.ranges(summary.bill),

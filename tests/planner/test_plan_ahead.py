@@ -36,14 +36,16 @@ def plan_of(
 
 
 def night_of(
-    fleet: pd.DataFrame, days: int, missing: Iterable[int], settings: dict[str, Any]
-) -> NightPlan:
+    fleet: pd.DataFrame, days: int, missing: Iterable[int], settings: dict[str, Any],
+    offers: pd.DataFrame | None = None,
+) -> NightPlan:  # fmt: skip
     window = bills.window(days)
     grid = window.grid()
     given = NightInputs(
         as_of=window.end.date(), window=window, covered=grid.delete(list(missing)), fleet=fleet,
-        offers=bills.offers(*PRICES), shapes=bills.shapes(), commitments=bills.commitments(),
-        quality=empty(QUALITY), settings=Settings.model_validate(settings),
+        offers=bills.offers(*PRICES) if offers is None else offers, shapes=bills.shapes(),
+        commitments=bills.commitments(), quality=empty(QUALITY),
+        settings=Settings.model_validate(settings),
         deliveries=(), freshness=(), has_billing=True, has_utilization=True,
     )  # fmt: skip
     return plan_night(given)
@@ -159,6 +161,18 @@ def test_an_event_that_cannot_be_counted_is_told_in_the_notes():
     assert any(text.startswith("the event past is left out") for text in made.summary.notes)
 
 
+def test_an_event_is_worth_what_less_is_bought_for_it_and_others_stay():
+    """Nothing can be reserved: of 8 GPUs at 6.88 one event takes half, another half of the rest."""
+    half = {"name": "h", "from": date(2026, 9, 22), "factor": 0.5}
+    again = {**half, "name": "g"}
+    prices = bills.offers(bills.price("on_demand", 6.88))
+    made = night_of(bills.fleet(node("i-0", range(HOURS))), DAYS, (),
+                    {"events": (half, again)}, prices).plan  # fmt: skip
+    costs = [float(one.usd_per_month) for one in made.summary.reasons.event_costs]
+    # 8 x 730 x 6.88 without either, a quarter of it with both: each alone is worth a quarter.
+    assert costs == pytest.approx([-0.25 * 8 * 730 * 6.88] * 2, rel=1e-3)
+
+
 def test_what_an_event_changes_and_which_class_is_unknown_are_told():
     known = {"name": "l", "class": "training", "from": date(2026, 9, 22), "gpus": 16.0}
     slip = {"name": "s", "class": "trainnig", "from": date(2026, 9, 22), "factor": 0.5}
@@ -168,6 +182,10 @@ def test_what_an_event_changes_and_which_class_is_unknown_are_told():
     (event,) = made.plan.summary.reasons.events
     assert event.gpus_after - event.gpus_before == pytest.approx(16.0)
     assert event.gpu_hours_per_month == pytest.approx(16 * 730)
+    (cost,) = made.plan.summary.reasons.event_costs
+    assert (cost.name, cost.gpu_hours_per_month) == ("l", pytest.approx(16 * 730))
+    # 16 GPUs on demand, less what of the 8 reserved ones demand leaves idle without the event.
+    assert 15 * 730 * 6.88 < float(cost.usd_per_month) <= 16 * 730 * 6.88
     assert made.warnings == (
         "the event s is left out: nothing of class trainnig ran in the window; did you mean "
         "training? known: training",

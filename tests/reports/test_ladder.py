@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from data.known_events import KnownEvent
+from data.known_events import EventCost, KnownEvent
 from data.ladder import EndingPart, LadderStep
 from data.reasons import Reasons
 from reports import answer
@@ -121,3 +121,13 @@ def test_the_weight_of_the_dearest_ways_is_no_money_of_the_month():
     # (132,000 - 12,000) / 12, and a forecast's hours are no cycles of those observed.
     year = answer.year_of(weighed, plan.summary)
     assert (year.solved_per_month, year.cycles) == (Decimal("10000"), None)
+
+
+def test_what_events_cost_stands_below_what_they_change():
+    event = KnownEvent("end", "a", "2027-03-03", None, 0.0, 0.0, 0.5, 3, 6, 8.0, 4.0, -2920.0)
+    costs = (EventCost("end", -2920.0, Decimal("-20089.6")), EventCost("new", 10.0, Decimal(69)))
+    plan = night.plan()
+    made = replace(plan.summary, reasons=Reasons(events=(event,), event_costs=costs))
+    text = report_markdown(replace(plan, summary=made), night.tables())
+    table = text[text.index("| event | GPU-hours a month | costs a month") :]
+    assert "\n| end | -2,920 | -$20,090 |\n| new | 10 | $69.00 |\n" in table
