@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from data import money
 from data.errors import DataError, UnsafePlan
+from data.lineage import Lineage, Restated  # noqa: TC001  (pydantic reads them)
 from data.reasons import Reasons, StageProof  # noqa: TC001  (pydantic reads them)
 from data.risks import Risks  # noqa: TC001  (pydantic reads it)
 
@@ -226,11 +227,16 @@ class Summary:
     has_utilization: bool = True
     reasons: Reasons | None = None
     risks: Risks | None = None
+    restated: tuple[Restated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A frozen plan: what should change, from which data, until when it holds."""
+    """A frozen plan: what should change, from which data, until when it holds.
+
+    `inputs` are the ids of all deliveries that were read, `lineage` those that each cloud's
+    recommendations rest on.
+    """
 
     date: str
     data_as_of: str
@@ -241,6 +247,7 @@ class Plan:
     format: str = FORMAT
     version: int = VERSION
     made_by: str = field(default="")
+    lineage: tuple[Lineage, ...] = ()
 
     def to_text(self) -> str:
         """The plan as canonical JSON with its checksum, ending in a newline."""

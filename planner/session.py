@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import ibis
-
 from data import catalogue, frames, money, open_month, quality, restated
 from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
@@ -22,6 +20,7 @@ from planner.fleet_hours import Fleet, Policy, build
 from planner.gpu_counts import with_stated_gpus
 from planner.holdings import holdings
 from planner.idle import idle_document
+from planner.lineage import lineage
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
 from planner.planning import CURRENCY, NightInputs, planned_rows, with_owned_ids
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
     from data.hours import Window
     from data.schema import Table
     from planner.settings import Settings
-
-
-# What a fee is for, in the words of the cloud's SKU.
-_GPU_FEE = r"(?i)\bgpu\b|nvidia|\b(a[234]|g[24])\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +183,7 @@ def night_inputs(session: Session) -> NightInputs:
     """Everything that a night's plan rests on."""
     seen = observe(session)
     tables = {extent.table for extent in seen.extents}
-    fees, fee_notes = unspread_fees(session, seen.window)
+    fees, fee_notes = unspread_fees(seen.fleet, seen.window)
     return NightInputs(
         as_of=session.as_of,
         window=seen.window,
@@ -207,6 +202,8 @@ def night_inputs(session: Session) -> NightInputs:
         notes=(*_history_notes(session.settings, seen), *fee_notes),
         waiting=session.waiting(),
         jobs=session.jobs(),
+        lineage=lineage(session.store.active(), seen.window),
+        versions=session.store.history(),
     )
 
 
@@ -293,33 +290,17 @@ def commitments_answer(session: Session) -> list[dict[str, Any]]:
     return rows
 
 
-def unspread_fees(session: Session, window: Window) -> tuple[Decimal, tuple[str, ...]]:
-    """Fees in USD for GPU commitments and capacity blocks that no hour bears, and a note on them.
-
-    Google Cloud bills a resource commitment, and AWS a capacity block, on a row of its own. The
-    hours that they cover cost nothing, so without this their money would be nowhere.
-    """
-    bill = session.store.table("billing")
-    start, end = (ibis.timestamp(edge) for edge in (window.start, window.end))
-    fees = bill.filter(
-        (bill.charge_type == "fee")
-        & bill.purchase_option.isin(["reserved", "capacity_block"])
-        & ((bill.purchase_option == "capacity_block") | (bill.source == "gcp"))
-        & (bill.purchase_option.notnull() & bill.effective_cost.notnull())
-        & ((bill.purchase_option == "capacity_block") | bill.sku_description.re_search(_GPU_FEE))
-        & (bill.currency == CURRENCY)
-        & (bill.period_start < end)
-        & (bill.period_end > start)
-    )
-    table = fees.get_backend().to_pandas(fees.select("effective_cost"))
-    total = money.total(table["effective_cost"]) if len(table) else Decimal(0)
+def unspread_fees(fleet: Fleet, window: Window) -> tuple[Decimal, tuple[str, ...]]:
+    """Fees in USD of GPU commitments and blocks that no hour bears, and a note on them."""
+    fees = [one.amount for one in fleet.unspread if one.currency == CURRENCY]
+    total = money.total(fees)
     if not total:
         return Decimal(0), ()
     month = money.per_month(total, window.hours)
     note = (
-        f"fees of {month:,.0f} {CURRENCY} a month for GPU commitments and capacity blocks stand on "
-        "rows of their own and are not spread: they are outside the planned bill, and the hours "
-        "that they cover look free"
+        f"fees of {month:,.0f} {CURRENCY} a month for GPU commitments and capacity blocks are not "
+        "spread: they are outside the planned bill, and the hours that they cover have no known "
+        "cost"
     )
     return total, (note,)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from decimal import Decimal as D
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from planner.config import parse_config
 from planner.observed import MAX_LAG, extents, observed_window
 from planner.settled import Tail, findings, tails
 from tests import fleet as t
-from tests.exports import json_lines
-from tests.program import call
 
 TWO_DAYS = {"aws": 48, "gcp": 24}.__getitem__
 
@@ -126,49 +123,6 @@ def test_the_hours_that_are_judged_can_be_set_for_all_clouds_or_each(text, hours
     plan = parse_config(f"[plan]\n{text}\n", Path("loadfactor.toml")).plan
     clouds = ("aws", "gcp", "azure", "oracle")
     assert tuple(plan.settle_hours.of(cloud) for cloud in clouds) == hours
-
-
-def gcp_day(day: int, cost: float, credit: float) -> dict:
-    start = t.DAY + timedelta(days=day)
-    machine = {"key": "compute.googleapis.com/machine_spec", "value": "a3-highgpu-1g"}
-    return {
-        "billing_account_id": "01A2B3-C4D5E6-F70819",
-        "invoice": {"month": "202611"},
-        "cost_type": "regular",
-        "service": {"id": "6F81-5844-456A", "description": "Compute Engine"},
-        "sku": {"id": "G", "description": "Nvidia H100 80GB GPU running in Americas"},
-        "usage_start_time": f"{start:%Y-%m-%dT%H:%M:%SZ}",
-        "usage_end_time": f"{start + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}",
-        "project": {"id": "p"},
-        "labels": [],
-        "system_labels": [machine],
-        "location": {"location": "us-central1", "region": "us-central1", "zone": "us-central1-a"},
-        "resource": {"name": "vm", "global_name": "//compute/vm"},
-        "usage": {
-            "amount_in_pricing_units": 24 * cost / 100, "pricing_unit": "hour",
-            "amount": 86400 * cost / 100, "unit": "seconds",
-        },
-        "cost": cost,
-        "currency": "USD",
-        "credits": [{"name": "c", "amount": credit, "type": "SUSTAINED_USAGE_DISCOUNT"}],
-    }  # fmt: skip
-
-
-def test_a_half_delivered_day_feeds_no_plan_and_stays_in_the_totals(tmp_path):
-    rows = [gcp_day(0, 100, -20), gcp_day(1, 100, -20), gcp_day(2, 66, -13.2)]
-    words = ["--store", tmp_path / "store", "--date", "2026-11-05", "--json"]
-    assert call("load", json_lines(tmp_path / "gcp.json", rows), *words).code == 0
-    (row,) = call("totals", "--by", "source", *words).json["rows"]
-    assert row["effective_cost"] == "212.8"  # 80 + 80 + 52.8
-    answer = call("plan", "--out", tmp_path / "out", *words)
-    assert answer.code in (0, 4), answer.out
-    summary = answer.json["summary"]
-    assert (summary["window_end"], summary["hours_observed"]) == ("2026-11-04T00:00:00Z", 48)
-    # 160 in 48 hours is 160 x 730 / 48 = 2,433.33 a month, 80 a day.
-    assert summary["bill"]["today_per_month"] == "2433.33"
-    checks = {one["check"]: one for one in call("check", *words).json["rows"]}
-    assert "2026-11-04 has 66% of the GPU-hours" in checks["incomplete_tail"]["detail"]
-    assert checks["late_tail"]["count"] == 24
 
 
 def test_a_month_that_is_not_final_is_told_with_what_the_month_before_had():
