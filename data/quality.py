@@ -163,24 +163,6 @@ def unknown_types(billing: Any) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _blocks(inside: Any) -> list[Finding]:
-    fees = inside.filter(
-        (inside.charge_type == "fee") & (inside.purchase_option == "capacity_block")
-    )
-    sums = fees.group_by(["source", "currency"]).aggregate(
-        n=fees.count(),
-        amount=ibis.coalesce(fees.billed_cost, fees.effective_cost).sum(),
-    )
-    detail = "capacity block fees stand on their own day: without block dates they are not spread"
-    return [
-        Finding(
-            "capacity_block_not_spread", row["source"], "warning", detail, int(row["n"]),
-            row["amount"], row["currency"],
-        )
-        for row in _rows(sums)
-    ]  # fmt: skip
-
-
 _LINE = (
     "source", "resource_id", "sku", "period_start", "period_end", "usage_qty", "effective_cost",
     "billed_cost", "charge_type", "currency",
@@ -219,7 +201,7 @@ def _two_accounts(inside: Any) -> list[Finding]:
 
 
 _BILL_CHECKS: tuple[Callable[[Any], list[Finding]], ...] = (
-    _outside_period, _unknown_currency, _unknown_option, _blocks, _doubles, _two_accounts,
+    _outside_period, _unknown_currency, _unknown_option, _doubles, _two_accounts,
 )  # fmt: skip
 
 

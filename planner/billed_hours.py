@@ -27,6 +27,8 @@ _ATTRIBUTES = (
 )  # fmt: skip
 _WAY = ("option", "commitment", "currency")
 _MONEY = ("gpu_hours", "cost")
+# Clouds that bill a machine in parts, and its commitments part by part, each named by its SKU.
+IN_PARTS = ("gcp",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,15 @@ def charges(billing: Any, span: Span) -> Any:
         quantity=known.usage_qty,
         usage_unit=ibis.coalesce(known.usage_unit, ""),
         cost=known.effective_cost,
+        list_cost=known.list_cost,
+        covered=known.covered_qty,
+        is_used=ibis.coalesce(known.commitment_status, "") == "used",
+        payer=known.billing_account,
+        sku_text=ibis.ifelse(
+            known.source.isin(IN_PARTS), ibis.coalesce(known.sku_description, ""), ""
+        ),
+        of_gpus=False,
+        is_estimated=False,
         is_gpu=known.gpu_hours.notnull(),
         tags=ibis.coalesce(known.tags, ""),
         workload_class=known.workload_class,
@@ -144,13 +155,31 @@ def segments(
     named = rows.inner_join(nodes.select("node_id", *keys), keys)
     short = named.filter(named["first"] == named["last"])
     long = tables.keep(named.filter(named["first"] < named["last"]))
-    hourly = short.mutate(hour=short["first"], estimated=False)
+    hourly = short.mutate(hour=short["first"], estimated=short.is_estimated)
     columns = ["node_id", "hour", *_WAY, *_MONEY, "is_gpu", "estimated", "workload_class"]
     columns += _ATTRIBUTES
     parts = hourly.select(*columns)
     if tables.connection.execute(long.count()):
         parts = parts.union(_spread(long, presence, tables).select(*columns))
     return _not_below_zero(_with_orphans(_grouped(parts, order)))
+
+
+def evenly(rows: Any, amounts: Sequence[str]) -> Any:
+    """The charges hour by hour, the long ones in even parts that add up: `hour`, `hour_share`.
+
+    `hour_share` is the part of a charge that falls in the hour; `is_estimated` is set where a
+    charge was divided.
+    """
+    short = rows.filter(rows["last"] <= rows["first"])
+    long = rows.filter(rows["last"] > rows["first"])
+    hours = long.mutate(hour=ibis.range(long["first"], long["last"] + 1).unnest())
+    covered = ibis.least(hours.end, (hours.hour + 1) * 3600) - ibis.greatest(
+        hours.start, hours.hour * 3600
+    )
+    hours = hours.mutate(hour_share=covered / (hours.end - hours.start), is_estimated=True)
+    divided = split(hours, amounts, "hour_share", ["delivery_id", "row_no"], ["hour"])
+    whole = short.mutate(hour=short["first"], hour_share=1.0)
+    return whole.union(divided.select(*whole.columns))
 
 
 def _grouped(parts: Any, order: Sequence[str]) -> Any:

@@ -11,7 +11,7 @@ import pandas as pd
 from data import frames
 from data.frames import records
 from data.schema import COMMITMENTS, GPU_SHAPES
-from planner import billed_hours, fleet_frame, measured_hours, nodes, unused
+from planner import billed_hours, fees, fleet_frame, measured_hours, nodes, unused
 from planner import parts as divided
 from planner.billed_hours import Span
 from planner.gpu_counts import with_stated_gpus
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from data.hours import Window
     from data.quality import Finding
+    from planner.fees import Unspread
     from planner.nodes import Nodes
     from planner.scratch import Scratch
 
@@ -67,11 +68,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """FLEET_HOURS of a window, what was odd about the data, and the hours that had any."""
+    """FLEET_HOURS of a window, what was odd about the data, and the hours that had any.
+
+    `unspread` are fees of commitments and blocks that no hour bears.
+    """
 
     hours: pd.DataFrame
     findings: tuple[Finding, ...]
     covered: pd.DatetimeIndex
+    unspread: tuple[Unspread, ...] = ()
 
 
 def build(
@@ -93,7 +98,9 @@ def build(
     with scratch(billing.get_backend()) as tables:
         counted = with_stated_gpus(billing, policy.shapes)
         single = billed_hours.without_doubles(counted, tables)
-        rows = tables.keep(billed_hours.charges(single, span))
+        basis = fees.Basis(single, owned, policy.shapes, policy.order, span)
+        paid = fees.spread(tables.keep(billed_hours.charges(single, span)), basis, tables)
+        rows = paid.rows
         known = _nodes(rows, utilization, policy, span, tables)
         uploaded = tables.upload(known.nodes, _NODE_TYPES)
         readings = tables.keep(_readings(utilization, known, _near(span, policy), tables))
@@ -108,7 +115,8 @@ def build(
         findings += unused.findings(charged, span, tables)
     frame = fleet_frame.fleet_frame(found, spare, known.nodes, policy.shapes, owned)
     covered = covered_hours(billing, utilization, window)
-    return Fleet(frame, (*known.findings, *findings), covered)
+    found_odd = (*known.findings, *paid.findings, *findings)
+    return Fleet(frame, found_odd, covered, paid.unspread)
 
 
 def _near(span: Span, policy: Policy) -> Span:

@@ -13,7 +13,8 @@ import ibis
 
 from data.frames import records
 from data.quality import Finding
-from data.shares import EXACT, split
+from data.shares import EXACT
+from planner.billed_hours import IN_PARTS, evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,14 +24,13 @@ if TYPE_CHECKING:
 
 PREFIX = "commitment:"
 _GROUP = (
-    "hour", "cloud", "account", "region", "instance_id", "instance_type", "gpu_model",
-    "workload_class", "option", "commitment", "currency", "reason", "dataset", "delivery_id",
+    "hour", "cloud", "account", "instance_id", "workload_class", "option", "commitment", "currency",
+    "reason",
 )  # fmt: skip
+_DESCRIBED = ("region", "instance_type", "gpu_model", "gpu_count", "dataset", "delivery_id")
 _DAY_SECONDS = 86_400
 # A unit of hours, with the hours of one: `Hrs`, `1 Hour`, `10 Hours`, `1/Hour`.
 _HOURS = r"(?i)^\s*([0-9]*)\s*/?\s*(?:hours?|hrs?|h)\s*$"
-# Google Cloud bills a machine in parts: the hours of a part are not those of a machine.
-_IN_PARTS = ("gcp",)
 
 
 def gpu_commitments(rows: Any, commitments: pd.DataFrame, shapes: pd.DataFrame) -> Any:
@@ -43,11 +43,11 @@ def gpu_commitments(rows: Any, commitments: pd.DataFrame, shapes: pd.DataFrame) 
     unused = rows.filter(rows.is_unused & rows.charge_type.isin(("usage", "fee", "other")))
     covering = rows.filter(rows.is_gpu & (rows.commitment != "")).select("commitment").distinct()
     known = _gpu_ids(commitments, shapes)
-    is_gpu_machine = unused.gpu_count.notnull() | (unused.gpu_model != "") | unused.is_gpu
+    names_gpus = unused.gpu_count.notnull() | (unused.gpu_model != "") | unused.of_gpus
     covers = unused.commitment.isin(covering.commitment)
     if known:
         covers = covers | unused.commitment.isin(known) | unused.reservation.isin(known)
-    return unused.filter(is_gpu_machine | covers)
+    return unused.filter(names_gpus | unused.is_gpu | covers)
 
 
 def _gpu_ids(commitments: pd.DataFrame, shapes: pd.DataFrame) -> list[str]:
@@ -68,14 +68,16 @@ def _lower(value: object) -> object:
 def findings(rows: Any, span: Span, tables: Scratch) -> list[Finding]:
     """GPU-hours that stood unused, by commitment and machine type, with what they cost.
 
-    Counted are charges whose export states the unused hours of a machine type that is known.
+    Counted are charges whose export states the unused hours of a machine type that is known, and
+    the unused parts of fees that were spread. Where a cloud bills a machine in parts, the hours of
+    a part are not those of a machine.
     """
     block = rows.usage_unit.re_extract(_HOURS, 1).nullif("").try_cast("int64").fill_null(1)
     stated = rows.filter(
         (rows.charge_type == "usage")
         & rows.usage_unit.re_search(_HOURS)
         & rows.gpu_count.notnull()
-        & ~rows.cloud.isin(_IN_PARTS)
+        & (~rows.cloud.isin(IN_PARTS) | rows.of_gpus)
         & (rows["first"] >= span.first)
         & (rows["first"] < span.end)
     ).mutate(hours=rows.quantity.cast("float64") * block * rows.gpu_count)
@@ -84,9 +86,10 @@ def findings(rows: Any, span: Span, tables: Scratch) -> list[Finding]:
             (stated.commitment != "", stated.commitment),
             (stated.reservation != "", stated.reservation),
             else_=stated.resource,
-        )
+        ),
+        machine=stated.instance_type.nullif("").coalesce(stated.gpu_model),
     )
-    sums = stated.group_by(["cloud", "id", "instance_type", "currency"]).aggregate(
+    sums = stated.group_by(["cloud", "id", "machine", "currency"]).aggregate(
         hours=stated.hours.sum(), cost=stated.cost.sum()
     )
     return [
@@ -94,7 +97,7 @@ def findings(rows: Any, span: Span, tables: Scratch) -> list[Finding]:
             "unused_capacity",
             f"{row['cloud']}/{row['id']}",
             "info",
-            f"{row['hours']:,.2f} GPU-hours of {row['instance_type']} were paid for and nothing "
+            f"{row['hours']:,.2f} GPU-hours of {row['machine']} were paid for and nothing "
             "ran on them: idle dollars, and in no count of billed GPU-hours",
             round(row["hours"]),
             row["cost"],
@@ -112,25 +115,14 @@ def unused_hours(rows: Any, span: Span, ends: dict[str, int], tables: Scratch) -
     what accrued so far, and is spread over the hours so far.
     """
     pieces = tables.keep(_named(rows, ends))
-    long = pieces.filter(pieces["last"] > pieces["first"])
-    hours = long.mutate(hour=ibis.range(long["first"], long["last"] + 1).unnest())
-    covered = ibis.least(hours.end, (hours.hour + 1) * 3600) - ibis.greatest(
-        hours.start, hours.hour * 3600
-    )
-    hours = hours.mutate(share=covered / (hours.end - hours.start), estimated=True)
-    divided = split(
-        hours, ["gpu_hours", "cost"], "share", ["delivery_id", "row_no"], ["hour"]
-    ).drop("share")
-    short = pieces.filter(pieces["last"] <= pieces["first"])
-    short = short.mutate(hour=short["first"], estimated=False)
-    both = short.union(divided.select(*short.columns))
+    both = evenly(pieces, ("gpu_hours", "cost"))
     both = both.filter((both.hour >= span.first) & (both.hour < span.end))
     return both.group_by(list(_GROUP)).aggregate(
         gpu_hours=ibis.greatest(both.gpu_hours.sum(), 0).cast(EXACT),
         cost=both.cost.sum().cast(EXACT),
-        gpu_count=both.gpu_count.max(),
+        **{name: both[name].max() for name in _DESCRIBED},
         managed=both.managed.any(),
-        estimated=both.estimated.any(),
+        estimated=both.is_estimated.any(),
     )
 
 

@@ -54,7 +54,6 @@ def test_faults_of_rows_are_counted_with_their_money():
         "unknown_currency": ("warning", 1, D("98.32")),
         "unknown_purchase_option": ("info", 1, D("98.32")),
         "unknown_gpu_type": ("warning", 1, D("98.32")),
-        "capacity_block_not_spread": ("warning", 1, D(500)),
         "same_rows_in_two_accounts": ("warning", 2, D("98.32")),
         "undated_rows": ("warning", 1, D("98.32")),
         "billed_against_measured": ("info", 0, None),

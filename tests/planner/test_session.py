@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-import ibis
+import pandas as pd
 import pytest
 
-from data import engines
 from data.errors import ConfigError
 from data.hours import Window
+from planner.fees import Unspread
+from planner.fleet_hours import Fleet
 from planner.nightly import open_session
 from planner.session import unspread_fees
 from planner.settings import Settings
 from planner.settings import Thresholds as FleetThresholds
 from planner.states import thresholds_of
-from tests.staged import arrow_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,36 +60,19 @@ def test_without_named_files_what_was_loaded_holds(tmp_path: Path) -> None:
     assert opened(tmp_path).commitments().empty
 
 
-def fee(cost: str, text: str, **more: Any) -> dict[str, object]:
-    hour = datetime(2026, 10, 1, 5, tzinfo=UTC)
-    return {
-        "source": "gcp", "charge_type": "fee", "purchase_option": "reserved", "currency": "USD",
-        "sku_description": text, "effective_cost": Decimal(cost), "period_start": hour,
-        "period_end": hour.replace(hour=6), **more,
-    }  # fmt: skip
-
-
 def test_fees_that_no_hour_bears_are_added_up_and_told() -> None:
-    gpu = "Commitment v1: Nvidia H100 80GB GPU running in Iowa for 1 Year"
-    rows = [
-        fee("55", gpu),
-        fee("100", "CapacityBlockFee", source="aws", purchase_option="capacity_block"),
-        fee("7", "Commitment v1: N1 Cpu in Iowa for 1 Year"),
-        fee("9", gpu, charge_type="usage"),
-        fee("11", gpu, period_start=datetime(2026, 9, 1, tzinfo=UTC),
-            period_end=datetime(2026, 9, 1, 1, tzinfo=UTC)),
-        fee("13", "RIFee p5.48xlarge", source="aws"),
-    ]  # fmt: skip
-    connection = engines.connect()
-    table = connection.create_table("bill", ibis.memtable(arrow_table(rows)))
-    session = SimpleNamespace(store=SimpleNamespace(table=lambda _name: table))
+    def left(amount: str, currency: str = "USD") -> Unspread:
+        return Unspread("not_spread", "gcp", "p", Decimal(amount), currency, 1, "why")
+
+    empty = pd.DataFrame()
     window = Window(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 2, tzinfo=UTC))
-    # 55 of the GPU commitment and 100 of the block: an RI's fee is spread by its own columns.
-    total, notes = unspread_fees(cast("Session", session), window)
+    fees = (left("55"), left("100"), left("9", "EUR"))
+    found = Fleet(empty, (), pd.DatetimeIndex([]), fees)
+    total, notes = unspread_fees(found, window)
     assert total == 155
     # A day of 155 is 155 x 730 / 24 = 4,714.58 a month.
     assert "4,715 USD a month" in notes[0]
-    connection.disconnect()
+    assert unspread_fees(replace(found, unspread=()), window) == (0, ())
 
 
 def test_thresholds_of_the_fleet_hold_for_telemetry_that_no_class_describes() -> None:

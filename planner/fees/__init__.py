@@ -1,0 +1,107 @@
+"""Fees of commitments and capacity blocks, spread over the hours that they pay for.
+
+Source rows are never rewritten: this is done where charges are brought to hours. What a commitment
+covers gets its part of the fee, what nothing used stands as an unused commitment, and the sum is
+what was paid. A fee that cannot be spread stays where it is and is told, and the hours that it
+covers have no known cost: they never look free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from data.frames import records
+from data.quality import Finding
+from planner.fees.blocks import block_terms, known_blocks, net_fees
+from planner.fees.commitments import commitment_terms, has_fees, with_newer_fees
+from planner.fees.settle import Settled, Unspread, settle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from planner.billed_hours import Span
+    from planner.scratch import Scratch
+
+__all__ = ["Basis", "Spread", "Unspread", "findings", "spread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What fees are judged by: the whole bill, owned commitments, machine shapes, class order."""
+
+    billing: Any
+    commitments: pd.DataFrame
+    shapes: pd.DataFrame
+    order: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Charges with their fees in them, fees that stayed on their rows, and what was found."""
+
+    rows: Any
+    unspread: tuple[Unspread, ...]
+    findings: tuple[Finding, ...]
+
+
+def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
+    """The charges of the span with the fees of GPU commitments and blocks spread over their hours.
+
+    `rows` come from `billed_hours.charges`. The rows of fees stay among them as they are: they
+    bear no GPU-hours, and nothing downstream counts them.
+    """
+    unspread: tuple[Unspread, ...] = ()
+    found: list[Finding] = []
+    fees = net_fees(basis.billing, tables)
+    blocks = known_blocks(basis.commitments, basis.shapes)
+    in_blocks = rows.filter((rows.cloud == "aws") & (rows.option == "capacity_block")).limit(1)
+    if len(fees) or tables.connection.execute(in_blocks.count()):
+        terms = block_terms(rows, fees, blocks, basis.span, tables)
+        settled = settle(terms, basis.order, tables)
+        rows, unspread = tables.keep(settled.rows), terms.unspread
+        found += _unpaid(settled, tables)
+    if has_fees(rows, tables):
+        terms = commitment_terms(with_newer_fees(rows, tables), basis.shapes, tables)
+        settled = settle(terms, basis.order, tables)
+        rows, unspread = tables.keep(settled.rows), (*unspread, *terms.unspread)
+        found += _unpaid(settled, tables)
+    return Spread(rows, unspread, (*found, *findings(unspread)))
+
+
+def findings(unspread: tuple[Unspread, ...]) -> list[Finding]:
+    """A warning for each fee that stays on its own row, with its money."""
+    return [
+        Finding(
+            one.check,
+            f"{one.cloud}/{one.account}",
+            "warning",
+            f"fees stand on rows of their own and are not spread: {one.why}; the cost of the hours "
+            "that they pay for is not known",
+            one.count,
+            one.amount,
+            one.currency,
+        )
+        for one in unspread
+    ]
+
+
+def _unpaid(settled: Settled, tables: Scratch) -> list[Finding]:
+    """GPU-hours that a commitment or block covers of which no fee is in the data."""
+    sums = settled.unpaid.group_by(["cloud", "option"]).aggregate(
+        hours=settled.unpaid.gpu_hours.sum().cast("float64")
+    )
+    return [
+        Finding(
+            "covered_without_fee",
+            f"{row['cloud']}/{row['option']}",
+            "warning",
+            f"{row['hours']:,.2f} GPU-hours are paid for by a commitment or block whose fee is not "
+            "in the data of the hour: their cost is left empty, never taken as 0; load the bill "
+            "that holds the fee",
+            round(row["hours"]),
+        )
+        for row in records(tables.fetch(sums))
+        if (row["hours"] or 0) > 0
+    ]

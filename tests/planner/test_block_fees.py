@@ -1,0 +1,147 @@
+"""Capacity Block fees: spread over the block's hours where its dates are known, told where not."""
+
+from __future__ import annotations
+
+from decimal import Decimal as D
+
+import pytest
+
+from data import money
+from tests import fleet as t
+
+ARN = "arn:aws:ec2:us-east-1:111122223333:capacity-reservation/cr-1"
+
+
+def fee(cost: str, day: int = 0, **more) -> dict:
+    """The fee of a block, or with `charge_type` its refund: a row of its start day."""
+    row = {"gpus": 0, "gpu_count": None, "instance_hours": None, "charge_type": "fee",
+           "purchase_option": "capacity_block", "effective_cost": D(cost)}  # fmt: skip
+    return t.charge(None, start=24 * day, hours=24, **(row | more))
+
+
+def run(resource: str, start: float, hours: float = 1, **more) -> dict:
+    """An hour of a machine in the block: no cost of its own."""
+    row = {"purchase_option": "capacity_block", "capacity_reservation_id": ARN,
+           "effective_cost": D(0)}  # fmt: skip
+    return t.charge(resource, start=start, hours=hours, **(row | more))
+
+
+def block(**more) -> dict:
+    """Two nodes from 11:30 of the first day to 11:30 of the second: 48 instance-hours."""
+    row = {"id": "cr-1", "kind": "capacity_block", "region": "us-east-1", "count": 2,
+           "start": t.hour(11.5), "end": t.hour(35.5)}  # fmt: skip
+    return row | more
+
+
+def running(resource: str, hours: list[float], **more) -> list[dict]:
+    """The machine from 11:30 on, in half an hour of the first hour and in the whole ones after."""
+    return [run(resource, at, 0.5 if at % 1 else 1, **more) for at in hours]
+
+
+FIRST_DAY = [11.5, *range(12, 24)]
+
+
+@pytest.mark.parametrize("names_reservation", [True, False])
+def test_a_fee_net_of_its_refund_is_spread_over_the_block_and_the_rest_is_unused(
+    names_reservation,
+):
+    # Net fee 2000 - 80 = 1920 over 2 x 24 instance-hours: 40 an hour. In the first day the block
+    # lasts 12.5 hours = 25 instance-hours = 1000: i-1 runs 12.5 hours = 500, i-2 two = 80.
+    more = {} if names_reservation else {"capacity_reservation_id": None}
+    bill = [fee("2000"), fee("-80", charge_type="refund")]
+    bill += running("i-1", FIRST_DAY, **more) + running("i-2", [14, 15], **more)
+    found = t.fleet(bill, [], 24, commitments=t.owned(block()))
+    costs = found.hours.groupby("instance_id")["cost"].agg(money.total)
+    assert costs.to_dict() == {"i-1": 500, "i-2": 80, "commitment:cr-1": 420}
+    assert set(found.hours["commitment_id"]) == {"cr-1"}
+    assert set(found.hours["purchase_option"]) == {"capacity_block"}
+    assert found.hours["committed_until"].dt.day.eq(3).all()
+    # 10.5 instance-hours of 8 GPUs stood unused.
+    unused = t.checks_of(found)["unused_capacity"]
+    assert (unused.count, unused.amount) == (84, 420)
+    assert found.unspread == ()
+    first = found.hours[found.hours["hour_start"] == t.hour(11)]
+    assert money.total(first["cost"]) == 40  # half an hour of two nodes
+
+
+def test_a_block_that_began_before_the_window_costs_its_hours_in_it():
+    # The second day holds 11.5 of the 24 hours: 23 of 48 instance-hours = 920 of 1920.
+    bill = [fee("1920"), *running("i-1", [*range(24, 35)]), run("i-1", 35, 0.5)]
+    found = t.build(
+        t.billing(bill), t.utilization([]), t.Policy(shapes=t.SHAPES), t.window(24, 24),
+        t.owned(block()),
+    )  # fmt: skip
+    assert t.by_state(found.hours, "cost") == {"unknown": 460, "free": 460}
+    both = t.fleet(bill, [], 48, commitments=t.owned(block()))
+    assert money.total(both.hours["cost"]) == 1920  # over the whole block, the whole fee
+
+
+def test_blocks_of_one_day_and_type_share_their_fees_by_size_and_stated_rates():
+    # 48 instance-hours at 40 and 24 at 50 = 1920 + 1200 in two rows that name no block.
+    other = block(id="cr-2", count=1, usd_per_instance_hour=D(50))
+    owned = t.owned(block(usd_per_instance_hour=D(40)), other)
+    bill = [fee("1920"), fee("1200"), *running("i-1", FIRST_DAY)]
+    other_arn = ARN.replace("cr-1", "cr-2")
+    bill += running("i-9", FIRST_DAY, capacity_reservation_id=other_arn)
+    found = t.fleet(bill, [], 24, commitments=owned)
+    costs = found.hours.groupby("instance_id")["cost"].agg(money.total).round(6)
+    assert costs.to_dict() == {"i-1": 500, "i-9": 625, "commitment:cr-1": 500}
+
+
+def test_machines_at_no_cost_inside_a_known_block_are_of_it_in_exports_without_its_columns():
+    plain = {"purchase_option": "on_demand", "capacity_reservation_id": None}
+    bill = [fee("1920"), *running("i-1", FIRST_DAY, **plain), run("i-3", 9, **plain)]
+    bill.append(t.charge("i-4", start=12))
+    found = t.fleet(bill, [], 24, commitments=t.owned(block()))
+    options = found.hours.groupby("instance_id")["purchase_option"].unique().map(list).to_dict()
+    assert options == {
+        "i-1": ["capacity_block"],
+        "i-3": ["on_demand"],  # before the block began
+        "i-4": ["on_demand"],  # it is paid for by the hour
+        "commitment:cr-1": ["capacity_block"],
+    }
+
+
+def test_more_machines_than_the_block_has_share_its_fee():
+    # Three nodes in an hour of two: 80 an hour for all, 26.67 each.
+    bill = [fee("1920"), run("i-1", 12), run("i-2", 12), run("i-3", 12)]
+    found = t.fleet(bill, [], 13, commitments=t.owned(block()))
+    here = found.hours[found.hours["hour_start"] == t.hour(12)]
+    assert sorted(here["cost"].round(2)) == [D("26.67")] * 3
+    assert money.total(here["cost"]).quantize(D("1e-6")) == 80
+
+
+@pytest.mark.parametrize(
+    "owned",
+    [t.owned(), t.owned(block(region="us-east-2")), t.owned(block(start=t.hour(-1)))],
+)
+def test_a_fee_of_an_unknown_block_stays_on_its_day_and_its_hours_never_look_free(owned):
+    bill = [fee("2000"), fee("-80", charge_type="refund"), run("i-1", 12), t.charge("i-2")]
+    found = t.fleet(bill, [], 24, commitments=owned)
+    (left,) = found.unspread
+    assert (left.amount, left.count, left.currency) == (1920, 2, "USD")
+    told = t.checks_of(found)
+    assert told["capacity_block_not_spread"].severity == "warning"
+    assert told["capacity_block_not_spread"].amount == 1920
+    assert told["no_price"].count == 8
+    blocked = found.hours[found.hours["instance_id"] == "i-1"]
+    assert blocked["cost"].isna().all()
+    assert blocked["commitment_id"].tolist() == [ARN]
+
+
+def test_hours_of_a_known_block_whose_fee_is_not_in_the_bill_have_no_known_cost():
+    found = t.fleet([run("i-1", 12)], [], 24, commitments=t.owned(block()))
+    assert found.hours["cost"].isna().all()
+    assert t.checks_of(found)["covered_without_fee"].count == 8
+
+
+def test_a_fee_that_was_given_back_is_no_fee():
+    bill = [fee("2000"), fee("-2000", charge_type="refund"), t.charge("i-2")]
+    found = t.fleet(bill, [], 24)
+    assert found.unspread == ()
+    assert t.by_state(found.hours, "cost") == {"unknown": D("98.32")}
+
+
+def test_a_fee_of_a_later_day_is_told_with_the_days_it_is_in():
+    bill = [fee("2000", day=3), t.charge("i-2")]
+    assert t.fleet(bill, [], 24).unspread == ()
