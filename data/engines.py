@@ -130,10 +130,16 @@ def run(connection: Any, sql: str) -> list[tuple[Any, ...]]:
     return rows
 
 
+# How a table of the store is written. What a thread holds before it writes must stay within the
+# memory limit. The dictionaries of a row group do most of the packing: the lightest level of zstd
+# leaves little behind.
+PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 122880"
+
+
 def write_parquet(connection: Any, rows: Any, path: Path) -> None:
     """Write the rows (an Ibis expression of that connection) as one Parquet file."""
     sql = connection.compile(rows)
-    run(connection, f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)")
+    run(connection, f"COPY ({sql}) TO {quoted(path)} ({PARQUET})")
 
 
 def write_frame(frame: pd.DataFrame, table: Table, path: Path) -> None:

@@ -47,6 +47,8 @@ class Store:
     def __init__(self, path: Path, before_step: Callable[[str], None] = steps.no_stop) -> None:
         self.path = path
         self.wait_s = WAIT_S
+        # What brings exports into normal form and takes totals: "duckdb" or "spark".
+        self.engine = "duckdb"
         self._steps = steps.Steps(before_step)
         self._connection: Any = None
         self._reader: Callable[[], object] | None = None
@@ -93,8 +95,8 @@ class Store:
     def table(self, name: str, connection: Any = None) -> Any:
         """The active rows of a table as an Ibis table; empty where nothing was loaded.
 
-        `connection` is a backend of `data.engines.connect`, the store's own if None. Raises
-        StoreError naming every delivery whose files are gone.
+        `connection` is a backend of `data.engines.connect` or `data.spark.connect`, the store's
+        own DuckDB if None. Raises StoreError naming every delivery whose files are gone.
         """
         declared = reading.declared(name)
         if self._reader is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from data import engines
+import ibis
+
+from data import engines, spark
 from data.engines import quoted
 from data.errors import Problem, StoreError
 from data.schema import TABLES, Table
@@ -48,6 +50,8 @@ def active_rows(folder: Path, catalogue: Catalogue, table: Table, connection: An
         else:
             parted.append(path)
             pairs += [(unit, record.delivery_id) for unit in units]
+    if spark.is_spark(connection):
+        return _on_spark(connection, table, whole, parted, pairs)
     view = f"{table.name}_rows_{next(_numbers)}"
     # The empty select gives a file of an older version the columns that it lacks, as nulls.
     selects = [_no_rows(table)]
@@ -67,6 +71,21 @@ def active_rows(folder: Path, catalogue: Catalogue, table: Table, connection: An
     body = " UNION ALL BY NAME ".join(selects)
     engines.run(connection, f'CREATE VIEW "{view}" AS SELECT {columns} FROM ({body})')
     return connection.table(view)
+
+
+def _on_spark(
+    connection: Any,
+    table: Table,
+    whole: list[Path],
+    parted: list[Path],
+    pairs: list[tuple[str, str]],
+) -> Any:
+    rows = spark.stored_rows(connection, whole, table)
+    if not parted:
+        return rows
+    some = spark.stored_rows(connection, parted, table)
+    kept = [(some.unit == unit) & (some.export_id == delivery) for unit, delivery in pairs]
+    return rows.union(some.filter(ibis.or_(*kept)))
 
 
 def _no_rows(table: Table) -> str:

@@ -148,8 +148,3 @@ def to_json(text: str) -> str:  # type: ignore[empty-body]  # DuckDB's own funct
 @ibis.udf.scalar.builtin(name="json_extract_string")  # type: ignore[untyped-decorator]  # ditto
 def json_text(document: str, path: str) -> str:  # type: ignore[empty-body]  # DuckDB's own
     """The value at the path of a JSON text, as text; null where there is none."""
-
-
-@ibis.udf.scalar.builtin(name="rtrim")  # type: ignore[untyped-decorator]  # ditto
-def rtrim(text: str, letters: str) -> str:  # type: ignore[empty-body]  # DuckDB's own
-    """The text without those letters at its end."""

@@ -46,6 +46,20 @@ def cell_faults(connection: Any, rows: Any) -> list[Problem]:
     return sorted(set(problems))
 
 
+def bad_cells(rows: Any) -> int:
+    """How many cells a strict cast of the rows cannot read, by one look at their source."""
+    masks: dict[Any, list[Any]] = {}
+    for relation, value, kind in _strict_casts(rows):
+        mask = value.notnull() & value.try_cast(kind).isnull()
+        masks.setdefault(relation, []).append(mask.ifelse(1, 0))
+    found = 0
+    for relation, ones in masks.items():
+        counted = relation.aggregate(**{f"n{n}": one.sum() for n, one in enumerate(ones)})
+        (record,) = counted.to_pyarrow().to_pylist()
+        found += sum(int(count or 0) for count in record.values())
+    return found
+
+
 def cell_error(connection: Any, rows: Any, error: Exception) -> DataError:
     """The engine's conversion error as ours, with every bad cell named."""
     problems = cell_faults(connection, rows)

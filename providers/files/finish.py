@@ -5,23 +5,19 @@ A normaliser gives its rows; what all layouts need alike is added here, once.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import ibis
-import pandas as pd
-import pyarrow as pa
 
 from data.catalogue import region_aliases, shapes
-from data.engines import ibis_type, quoted, run
+from data.engines import ibis_type
 from data.schema import BILLING
+from providers.files.engine import named, reference
 from providers.files.expressions import MONEY
 
 # Beyond BILLING in the staged file, read for ranking and by no query of the store.
 INVOICE = "invoice_id"
-
-_VIEWS = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ def finish(connection: Any, rows: Any, lineage: Lineage) -> Any:
 
     The normaliser's expression is made a view first: two small plans compile faster than one.
     """
-    view = _named(connection, rows)
+    view = named(connection, rows)
     joined = view.left_join(_places(connection), [(_place, "place_key")])
     joined = joined.left_join(_machines(connection), [(_machine, "machine_key")])
     stated = joined.gpus_stated if "gpus_stated" in view.columns else ibis.null("int64")
@@ -71,12 +67,6 @@ def finish(connection: Any, rows: Any, lineage: Lineage) -> Any:
     return joined.select(**values, **{INVOICE: invoice})
 
 
-def _named(connection: Any, rows: Any) -> Any:
-    name = f"normalised_{next(_VIEWS)}"
-    run(connection, f"CREATE OR REPLACE TEMP VIEW {name} AS {connection.compile(rows)}")
-    return connection.table(name)
-
-
 def _place(row: Any) -> Any:
     return row.source + "|" + row.region.lower().replace(" ", "")
 
@@ -89,7 +79,7 @@ def _places(connection: Any) -> Any:
     """Every spelling of a region and its code."""
     table = region_aliases()
     keyed = {"place_key": table["cloud"] + "|" + table["alias"], "place_code": table["region"]}
-    return _reference(connection, "known_places", keyed)
+    return reference(connection, "known_places", keyed)
 
 
 def _machines(connection: Any) -> Any:
@@ -101,16 +91,7 @@ def _machines(connection: Any) -> Any:
         "machine_model": table["gpu_model"],
         "machine_gpus": table["gpus"].astype("int64"),
     }
-    return _reference(connection, "known_machines", keyed)
-
-
-def _reference(connection: Any, name: str, columns: dict[str, pd.Series]) -> Any:
-    """A small reference table of the connection, one row per key (its first column)."""
-    if run(connection, f"SELECT 1 FROM duckdb_tables() WHERE table_name = {quoted(name)}"):
-        return connection.table(name)
-    frame = pd.DataFrame(columns).drop_duplicates(next(iter(columns)))
-    arrow = pa.Table.from_pandas(frame, preserve_index=False)
-    return connection.create_table(name, ibis.memtable(arrow))
+    return reference(connection, "known_machines", keyed)
 
 
 def _model_in_sku(rows: Any, hours: Any) -> Any:

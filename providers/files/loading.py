@@ -23,12 +23,12 @@ from providers.contract import DeliveryContext
 from providers.files import staged as contents
 from providers.files import tables
 from providers.files.deliveries import Delivery, deliveries_in
-from providers.files.faults import cell_error, in_file, is_of_row
-from providers.files.finish import Lineage, finish
+from providers.files.faults import in_file, is_of_row
+from providers.files.finish import Lineage
 from providers.files.heads import Head, head_of, read_parts
+from providers.files.normal import Export, write_normal_form
 from providers.files.raw import read_heads, sanitised
 from providers.files.recognise import Layout, check_dataset, layout_of
-from providers.registry import billing_normaliser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,9 +41,6 @@ _BILLING = "billing"
 _LAYOUT = "layout"
 _MOST_PROBLEMS = 12
 _HASHED_FIRST = 64 * 1024 * 1024
-# What a thread holds before it writes must stay within the memory limit. The dictionaries of a row
-# group do most of the packing: the lightest level of zstd leaves little behind.
-_ROW_GROUP = 122_880
 _NO_CURRENCY = "currency 'unknown'"
 
 
@@ -235,13 +232,15 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
     raw, columns = read_heads(job.connection, heads)
     manifest = job.delivery.manifest
     context = _context(job, layout, columns, digest)
-    normalised = billing_normaliser(layout.dataset)(raw, context)
-    dataset = normalised.dataset or layout.dataset
-    export_id = _delivery_id(manifest, digest, dataset)
-    unit = _unit(manifest, dataset, layout)
-    rows = finish(job.connection, normalised.rows, Lineage(dataset, export_id, unit))
     target = job.folder / f"{_BILLING}.parquet"
-    _write(job.connection, rows, target, normalised.rows)
+
+    def lineage(dataset: str) -> Lineage:
+        export_id = _delivery_id(manifest, digest, dataset)
+        return Lineage(dataset, export_id, _unit(manifest, dataset, layout))
+
+    export = Export(raw, context, lineage, job.connection, job.folder)
+    normalised = write_normal_form(export, target, job.store.engine)
+    dataset = normalised.dataset or layout.dataset
     found = contents.look_into(job.connection, target, job.delivery.shown)
     _check_rows(manifest, found.rows, job.delivery.shown)
     warnings, quality = _findings(job, normalised, found, target)
@@ -250,7 +249,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
         table=_BILLING,
         source=found.sources[0] if len(found.sources) == 1 else "mixed",
         dataset=dataset,
-        delivery_id=export_id,
+        delivery_id=lineage(dataset).delivery_id,
         folder=job.folder,
         sha256=digest,
         units=found.units,
@@ -290,16 +289,6 @@ def _unit(manifest: Manifest | None, dataset: str, layout: Layout) -> str | None
         return None
     source = manifest.source if layout.source == "focus" else str(layout.source)
     return unit_name(source, manifest.account, dataset, manifest.period)
-
-
-def _write(connection: Any, rows: Any, target: Path, typed: Any) -> None:
-    """Write the rows; a cell that cannot be cast is named by the expression that casts it."""
-    sql = connection.compile(rows)
-    options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_ROW_GROUP}"
-    try:
-        engines.run(connection, f"COPY ({sql}) TO {engines.quoted(target)} ({options})")
-    except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
-        raise cell_error(connection, typed, error) from error
 
 
 def _check_rows(manifest: Manifest | None, rows: int, shown: str) -> None:
