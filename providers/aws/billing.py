@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from data.engines import run
 from providers.aws import amortise
 from providers.aws.columns import (
     AMOUNTS,
@@ -20,7 +19,7 @@ from providers.aws.columns import (
     time_of,
 )
 from providers.contract import Normalised
-from providers.files.expressions import MONEY, UNKNOWN, exact, month_of, rtrim
+from providers.files.expressions import MONEY, UNKNOWN, exact, month_of
 
 if TYPE_CHECKING:
     from providers.contract import DeliveryContext
@@ -75,7 +74,7 @@ def _states_net_costs(raw: Any, columns: tuple[str, ...]) -> bool:
     if not names:
         return False
     stated = raw.filter(raw[names[0]].notnull()).limit(1).select(names[0])
-    return bool(run(raw.get_backend(), raw.get_backend().compile(stated)))
+    return bool(stated.to_pyarrow().num_rows)
 
 
 def _identity(row: Any) -> dict[str, Any]:
@@ -106,7 +105,7 @@ def _region(row: Any) -> Any:
     """The region as the row words it: code, zone, place or prefix of the usage type."""
     prefix = row.usage_type.re_extract(_PREFIX, 1).nullif("")
     first = row.usage_type.re_search(_NO_PREFIX).ifelse(_FIRST_REGION, ibis.null("string"))
-    of_zone = rtrim(row.zone, "abcdefghijklmnopqrstuvwxyz")
+    of_zone = row.zone.re_replace(r"[a-z]+$", "")
     return ibis.coalesce(row.region, row.product_region, of_zone, row.location, prefix, first)
 
 
