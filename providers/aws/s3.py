@@ -119,7 +119,7 @@ class S3Bucket:
     def _differs(self, item: StoredObject, size: int) -> ProviderUnavailable:
         what = f"{size} bytes came, {item.size} were listed"
         problem = Problem(f"{self.place}/{item.key}", what, "run fetch again")
-        return ProviderUnavailable("aws: a download is not what was listed", [problem])
+        return ProviderUnavailable("aws: a download is not whole", [problem])
 
     @contextmanager
     def _told(self, key: str) -> Iterator[None]:

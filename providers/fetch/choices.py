@@ -159,7 +159,6 @@ class Listing:
         self._manifests = [self.by_key[key] for key in visible if self._may_be_manifest(key)]
         taken = {one.key for one in self._manifests}
         self._data = [key for key in visible if is_data(Path(key)) and key not in taken]
-        self._by_name: dict[str, list[str]] = {}
 
     def candidates(self, manifests: Manifests) -> list[list[Candidate]]:
         """The deliveries by export and period, of each the newest first; files without one last."""
@@ -237,22 +236,13 @@ class Listing:
         return Candidate(shown, "", time, tuple(parts), item, manifest, tuple(problems))
 
     def _part(self, key: str, home: str) -> StoredObject | None:
-        """The object of that key, or where the export was copied, of its longest tail."""
+        """The object of that key; where the export was copied, the one in the same place of it."""
         key = key.lstrip("/")
         if key in self.by_key:
             return self.by_key[key]
-        if not self._by_name:
-            for one in self.by_key:
-                self._by_name.setdefault(one.rpartition("/")[2], []).append(one)
-        names = key.split("/")
-        below = f"{home}/" if home else ""
-        near = [one for one in self._by_name.get(names[-1], ()) if one.startswith(below)]
-        for start in range(1, len(names)):
-            tail = "/" + "/".join(names[start:])
-            found = [one for one in near if f"/{one}".endswith(tail)]
-            if found:
-                return self.by_key[found[0]] if len(found) == 1 else None
-        return None
+        former = home_of(key).folder
+        inside = key.removeprefix(f"{former}/") if former else key
+        return self.by_key.get(f"{home}/{inside}" if home else inside)
 
     def _without_manifest(self, named: set[str]) -> Iterator[Candidate]:
         homes = [home_of(item.key) for item in self._manifests]

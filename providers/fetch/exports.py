@@ -91,6 +91,7 @@ def pull_exports(
             if group[0].manifest is None or wanted(group[0].manifest)
         ]
         chosen = [one for group in groups if (one := _choose(pull, group)) is not None]
+        index.write(task.landing)
         landing.prune(item for one in chosen for item in one.one.parts)
         _load_all(pull, chosen)
         index.prune(set(listing.by_key), {one.group for group in groups for one in group})
@@ -100,7 +101,7 @@ def pull_exports(
         kind=str(task.options["kind"]),
         objects=pull.count + manifests.objects_read,
         bytes=pull.bytes + manifests.bytes_read,
-        deliveries=tuple(pull.results),
+        deliveries=tuple(sorted(pull.results, key=lambda one: one.path)),
         warnings=tuple(pull.warnings),
     )
 

@@ -35,11 +35,11 @@ class Landing:
         self._row = 0
 
     @contextmanager
-    def held(self, wait_s: float = WAIT_S) -> Iterator[None]:
+    def held(self) -> Iterator[None]:
         """Keeps other pulls of the source out; StoreError where one goes on for too long."""
         try:
             (self.path / _OBJECTS).mkdir(parents=True, exist_ok=True)
-            with steps.writer_lock(self.path / LOCK, wait_s):
+            with steps.writer_lock(self.path / LOCK, WAIT_S):
                 yield
         except OSError as error:
             raise StoreError(f"cannot write to the folder {self.path}: {error}") from error
