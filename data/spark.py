@@ -7,6 +7,7 @@ the user's own where one is configured (`spark-defaults.conf`, `SPARK_CONF_DIR`,
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import sys
@@ -51,21 +52,26 @@ def is_spark(connection: Any) -> bool:
     return bool(connection.name == NAME)
 
 
+def check_installed() -> None:
+    """Nothing; ConfigError where Spark is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        where = Problem(
+            "store.engine",
+            "Spark (pyspark) is not installed",
+            "install it with pip install 'loadfactor[spark]' and Java 17, or use duckdb",
+        )
+        raise ConfigError("the store's engine is spark", [where])
+
+
 @lru_cache(maxsize=1)
 def session() -> Any:
     """The Spark session of this process, with settings of its own; one Spark for all.
 
     Raises ConfigError where Spark is not installed, or cannot be started.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        where = Problem(
-            "store.engine",
-            "Spark (pyspark) is not installed",
-            "install it with pip install 'loadfactor[spark]' and Java 17, or use duckdb",
-        )
-        raise ConfigError("the store's engine is spark", [where]) from None
+    check_installed()
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName("loadfactor")
     if not any(os.environ.get(name) for name in _OWN_SETTINGS):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -84,8 +90,12 @@ def session() -> Any:
 
 
 def connect() -> Any:
-    """An Ibis backend on the Spark session."""
-    return ibis.pyspark.connect(session())
+    """An Ibis backend on the Spark session, which says everything that DuckDB's does."""
+    from data.spark_words import SparkCompiler
+
+    connection = ibis.pyspark.connect(session())
+    connection.compiler = SparkCompiler(connection._session)
+    return connection
 
 
 def view(connection: Any, frame: Any, name: str) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from data import catalogue, frames, money, open_month, quality, restated
+from data import catalogue, frames, money, open_month, quality, restated, spark
 from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
@@ -110,10 +110,10 @@ def open_session(
     configuration, or of the files that it names.
     """
     settings = load_config(config)
-    if settings.store.engine != "duckdb":
-        where = Problem("store.engine", f"{settings.store.engine} does not run here", "use duckdb")
-        raise ConfigError("this version reads its store with DuckDB", [where])
+    if settings.store.engine == "spark":
+        spark.check_installed()
     opened = Store.open(store or settings.store_path)
+    opened.engine = settings.store.engine
     return Session(settings, opened, as_of, _kept_tables(settings, read_kept))
 
 

@@ -79,13 +79,20 @@ def totals(options: argparse.Namespace) -> Answer:
     from planner.classes import assign
 
     session = _session(options)
-    billing = session.store.table("billing")
+    billing = session.store.table("billing", _engine(session))
     if "workload_class" in options.by:
         billing = assign(billing, session.settings.classes)
     for sentence in doubled_datasets(billing, options.by):
         log.warning("note: %s", sentence)
     document = totals_json(sums(billing, options.by))
     return _rows_answer(document)
+
+
+def _engine(session: Session) -> Any:
+    """The engine that the store names, if it is not the store's own."""
+    from data import spark
+
+    return spark.connect() if session.store.engine == "spark" else None
 
 
 def check(options: argparse.Namespace) -> Answer:
