@@ -27,6 +27,9 @@ _ATTRIBUTES = (
 )  # fmt: skip
 _WAY = ("option", "commitment", "currency")
 _MONEY = ("gpu_hours", "cost")
+# How the GPU-hours of a charge of more than an hour were brought to hours: the machine ran all the
+# time; as it was seen; as machines of its class were seen; evenly.
+FULL, SEEN, LIKE, EVEN = "full", "seen", "like", "even"
 # Clouds that bill a machine in parts, and its commitments part by part, each named by its SKU.
 IN_PARTS = ("gcp",)
 
@@ -67,6 +70,8 @@ def charges(billing: Any, span: Span) -> Any:
     `last` (first and last hour touched) and renames to the words used here.
     """
     known = billing.filter(billing.period_start.notnull() & billing.period_end.notnull())
+    # What another seller charges, as software of a marketplace, is no price of a machine.
+    known = known.filter(known.seller.isnull())
     start, end = known.period_start.epoch_seconds(), known.period_end.epoch_seconds()
     shape = ibis.coalesce(known.instance_type, known.gpu_model, "")
     place = ibis.coalesce(known.region, "") + ":" + shape
@@ -146,7 +151,8 @@ def segments(
     `rows` come from `usage`, `nodes` maps (cloud, account, node_key) to node_id, `presence` holds
     the (node_id, hour) pairs in which telemetry saw the instance. Charges of more than one hour
     are spread: over the hours in which it was seen, as far as its GPUs could bill them, the rest
-    evenly over the others; evenly where telemetry saw nothing. Cost without GPU-hours of its own
+    evenly over the others; where telemetry saw nothing of it, as machines of its class in its cloud
+    were seen, else evenly. `grain` says which of these it was. Cost without GPU-hours of its own
     (memory, disk, licences) goes with the largest way of paying of its hour and currency. A cost
     is null where the export states none for a GPU row. An hour from which corrections take more
     than was billed holds 0 GPU-hours and its money; `taken_back` are the GPU-hours below 0.
@@ -155,12 +161,20 @@ def segments(
     named = rows.inner_join(nodes.select("node_id", *keys), keys)
     short = named.filter(named["first"] == named["last"])
     long = tables.keep(named.filter(named["first"] < named["last"]))
-    hourly = short.mutate(hour=short["first"], estimated=short.is_estimated)
-    columns = ["node_id", "hour", *_WAY, *_MONEY, "is_gpu", "estimated", "workload_class"]
+    hourly = short.mutate(
+        hour=short["first"],
+        estimated=short.is_estimated,
+        grain=ibis.ifelse(short.is_estimated, EVEN, ""),
+    )
+    columns = ["node_id", "hour", *_WAY, *_MONEY, "is_gpu", "estimated", "workload_class", "grain"]
     columns += _ATTRIBUTES
     parts = hourly.select(*columns)
     if tables.connection.execute(long.count()):
-        parts = parts.union(_spread(long, presence, tables).select(*columns))
+        seen = presence.inner_join(nodes.select("node_id", "cloud", "workload_class"), "node_id")
+        profile = seen.group_by(["cloud", "workload_class", "hour"]).aggregate(
+            machines=seen.count()
+        )
+        parts = parts.union(_spread(long, presence, profile, tables).select(*columns))
     return _not_below_zero(_with_orphans(_grouped(parts, order)))
 
 
@@ -191,6 +205,7 @@ def _grouped(parts: Any, order: Sequence[str]) -> Any:
         ),
         has_gpus=gpu.any(),
         estimated=parts.estimated.any(),
+        grain=parts.grain.max(where=gpu),
         workload_class=main_class(parts, order, gpu),
         **{name: parts[name].max(where=gpu) for name in _ATTRIBUTES},
     )
@@ -229,19 +244,22 @@ def _not_below_zero(ways: Any) -> Any:
     )
 
 
-def _spread(long: Any, presence: Any, tables: Scratch) -> Any:
+def _spread(long: Any, presence: Any, profile: Any, tables: Scratch) -> Any:
     """The long charges as one row per hour they cover, exact parts, `estimated`."""
-    shares = tables.keep(_shares(long, presence))
+    shares = tables.keep(_shares(long, presence, profile))
     keys = ["node_id", "start", "end"]
     hourly = long.inner_join(shares, keys)
     divided = split(hourly, _MONEY, "share", ["delivery_id", "row_no"], ["hour"])
     return divided.mutate(estimated=True)
 
 
-def _shares(long: Any, presence: Any) -> Any:
+def _shares(long: Any, presence: Any, profile: Any) -> Any:
     """Share of each hour in the charges of one resource and period (node_id, start, end)."""
     spans = long.group_by(["node_id", "start", "end"]).aggregate(
-        total=long.gpu_hours.sum().cast("float64"), gpus=long.gpu_count.max().cast("float64")
+        total=long.gpu_hours.sum().cast("float64"),
+        gpus=long.gpu_count.max().cast("float64"),
+        cloud=long.cloud.max(),
+        workload_class=long.workload_class.max(),
     )
     hours = spans.mutate(hour=ibis.range(spans.start // 3600, (spans.end - 1) // 3600 + 1).unnest())
     covered = ibis.least(hours.end, (hours.hour + 1) * 3600) - ibis.greatest(
@@ -249,25 +267,58 @@ def _shares(long: Any, presence: Any) -> Any:
     )
     hours = hours.mutate(covered=covered / 3600)
     marked = hours.left_join(presence.mutate(seen=1.0), ["node_id", "hour"])
-    marked = marked.mutate(seen=ibis.coalesce(marked.seen, 0.0) * marked.covered)
+    marked = marked.drop("node_id_right", "hour_right")
+    marked = marked.left_join(profile, ["cloud", "workload_class", "hour"])
+    marked = marked.mutate(
+        seen=ibis.coalesce(marked.seen, 0.0) * marked.covered,
+        like=ibis.coalesce(marked.machines, 0) * marked.covered,
+    )
     group = ibis.window(group_by=["node_id", "start", "end"])
     sized = marked.mutate(
-        seen_hours=marked.seen.sum().over(group), all_hours=marked.covered.sum().over(group)
+        seen_hours=marked.seen.sum().over(group),
+        all_hours=marked.covered.sum().over(group),
+        all_like=marked.like.sum().over(group),
     )
     even = sized.total / sized.all_hours
     # An instance cannot bill more GPU-hours in an hour than it has GPUs.
-    top = ibis.greatest(ibis.coalesce(sized.gpus, even), even)
-    while_seen = ibis.least(top, sized.total / sized.seen_hours)
-    unseen = sized.all_hours - sized.seen_hours
+    sized = sized.mutate(top=ibis.greatest(ibis.coalesce(sized.gpus, even), even))
+    grain = ibis.cases(
+        (~(sized.total > 0).fill_null(False) | (even >= sized.top), FULL),
+        (sized.seen_hours > 0, SEEN),
+        (sized.all_like > 0, LIKE),
+        else_=EVEN,
+    )
+    by_like = _capped(sized.mutate(grain=grain), group)
+    unseen = by_like.all_hours - by_like.seen_hours
+    share = ibis.cases(
+        ((by_like.grain == SEEN) & (unseen > 0), _by_presence(by_like, unseen)),
+        (by_like.grain == LIKE, by_like.like_share),
+        else_=by_like.covered / by_like.all_hours,
+    )
+    shaped = by_like.mutate(share=share)
+    kept = shaped.filter(shaped.share > 0)
+    return kept.select("node_id", "start", "end", "hour", "share", "grain")
+
+
+def _by_presence(sized: Any, unseen: Any) -> Any:
+    """Shares by the hours in which the machine was seen, the rest over the others."""
+    while_seen = ibis.least(sized.top, sized.total / sized.seen_hours)
     rest = (sized.total - while_seen * sized.seen_hours) / unseen
-    by_presence = (
+    return (
         ibis.ifelse(sized.seen > 0, while_seen, ibis.ifelse(rest > 1e-9, rest, 0.0))
         * sized.covered
         / sized.total
     )
-    is_shaped = (sized.total > 0) & (sized.seen_hours > 0) & (unseen > 0)
-    shaped = sized.mutate(
-        share=ibis.ifelse(is_shaped, by_presence, sized.covered / sized.all_hours)
-    )
-    kept = shaped.filter(shaped.share > 0)
-    return kept.select("node_id", "start", "end", "hour", "share")
+
+
+def _capped(sized: Any, group: Any) -> Any:
+    """The hours with `like_share`: as machines of the class were seen, within what it can bill.
+
+    What an hour cannot hold goes to the others, by the room that is left in them.
+    """
+    room = sized.top * sized.covered
+    taken = ibis.least(room, sized.total * sized.like / sized.all_like.nullif(0.0))
+    first = sized.mutate(taken=taken, room=room - taken)
+    left = first.total - first.taken.sum().over(group)
+    more = left * first.room / first.room.sum().over(group).nullif(0.0)
+    return first.mutate(like_share=(first.taken + ibis.coalesce(more, 0.0)) / first.total)

@@ -11,6 +11,7 @@ import pandas as pd
 from data.frames import conform, records
 from data.quality import Finding
 from data.schema import FLEET_HOURS
+from planner.billed_hours import EVEN, FULL, LIKE, SEEN
 from planner.nodes import last_segment
 
 if TYPE_CHECKING:
@@ -162,7 +163,46 @@ def findings(segments: Any, hours: Any, states: Any, nodes: Any, tables: Scratch
                 for column, (name, severity, detail) in _FINDINGS.items()
                 if (row.get(column) or 0) > 0
             ]
+    return [*found, *_spread_hours(segments, cloud, tables)]
+
+
+def _spread_hours(segments: Any, cloud: Any, tables: Scratch) -> list[Finding]:
+    """How many billed GPU-hours came from charges of days or more, and how they were spread."""
+    billed = segments.inner_join(cloud, "node_id")
+    coarse = billed.filter(billed.grain.isin((FULL, SEEN, LIKE, EVEN)))
+    sums = coarse.group_by(["cloud", "grain"]).aggregate(
+        hours=coarse.gpu_hours.sum().cast("float64")
+    )
+    whole = billed.group_by("cloud").aggregate(hours=billed.gpu_hours.sum().cast("float64"))
+    by_cloud = {row["cloud"]: row["hours"] for row in records(tables.fetch(whole))}
+    hours: dict[str, dict[str, float]] = {}
+    for row in records(tables.fetch(sums)):
+        hours.setdefault(str(row["cloud"]), {})[row["grain"]] = row["hours"] or 0.0
+    found = []
+    for name, parts in sorted(hours.items()):
+        total = sum(parts.values())
+        if total <= 0:
+            continue
+        words = [f"{parts[grain]:,.0f} {_GRAINS[grain]}" for grain in _GRAINS if parts.get(grain)]
+        guessed = parts.get(EVEN, 0.0) / by_cloud[name]
+        detail = (
+            f"{total:,.0f} GPU-hours are billed by the day or more and were spread over its hours: "
+            f"{', '.join(words)}. Their hourly demand is an estimate"
+        )
+        severity = "warning" if guessed > MOST_EVEN else "info"
+        found.append(Finding("coarse_grain", name, severity, detail, round(total)))
     return found
+
+
+# Of a cloud's billed GPU-hours, the share that may be spread evenly, for want of any telemetry,
+# before it is warned of: a mean level says little of what each hour needed.
+MOST_EVEN = 0.1
+_GRAINS = {
+    FULL: "of machines that ran all the time",
+    SEEN: "by the hours in which telemetry saw the machine",
+    LIKE: "as machines of the same class were seen",
+    EVEN: "evenly, as no telemetry tells more",
+}
 
 
 _FINDINGS = {

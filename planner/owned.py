@@ -58,7 +58,7 @@ def owned_from(
     the window stays as capacity of today that is gone tomorrow; one that started after the window
     and before `now` was bought since, and is there from the first planned hour on; one that starts
     later still is left out.
-    A commitment that no table names is kept for the whole horizon.
+    A commitment that no table names is kept for the whole horizon, a capacity block not at all.
     """
     owned: list[Owned] = []
     notes: list[str] = []
@@ -95,6 +95,10 @@ def _one(
     if row is None:
         if seen is None or seen.used.empty:
             return [], []
+        if seen.used["purchase_option"].eq("capacity_block").all():
+            # A block ends within months, whatever its end: it must not look free from then on.
+            note = f"block {name} has no end date: it is of today alone until a commitments table "
+            return _by_cover(name, seen, offers, 0, 1.0), [f"{note}names it"]
         note = f"commitment {name} has no end date: name it in a commitments table"
         return _by_cover(name, seen, offers, horizon.hours, 1.0), [note]
     if row["kind"] == "capacity_reservation":

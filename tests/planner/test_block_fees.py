@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal as D
+from types import SimpleNamespace
 
 import pytest
 
 from data import money
+from planner.owned import owned_from
+from planner.supply import SupplyOffer
+from tests import bills
 from tests import fleet as t
 
 ARN = "arn:aws:ec2:us-east-1:111122223333:capacity-reservation/cr-1"
@@ -145,3 +149,16 @@ def test_a_fee_that_was_given_back_is_no_fee():
 def test_a_fee_of_a_later_day_is_told_with_the_days_it_is_in():
     bill = [fee("2000", day=3), t.charge("i-2")]
     assert t.fleet(bill, [], 24).unspread == ()
+
+
+def test_a_block_without_dates_is_capacity_of_today_and_of_no_day_to_come():
+    rows = bills.node_hours(
+        "i-1", range(24), purchase_option="capacity_block", commitment_id="cr-9"
+    )
+    bill = bills.as_numbers(bills.fleet(rows)).assign(cost=float("nan"))
+    offer = SupplyOffer("aws/us-east-1/p5.48xlarge", "aws", "us-east-1", "p5.48xlarge", "H100", 8,
+                        6.88, None, (), None, False)  # fmt: skip
+    horizon = SimpleNamespace(observed_hours=24, hours=8760, start=bills.window().end)
+    (one,), (note,) = owned_from(bills.commitments(), bill, {offer.id: offer}, horizon)
+    assert (one.gpus, one.until_hour, one.usd_per_month) == (8, 0, 0)
+    assert "no end date" in note

@@ -269,3 +269,39 @@ def test_unused_gpu_hours_are_told_with_their_money_where_the_export_states_the_
     }
     # The states of the fleet still add up to what was billed.
     assert t.by_state(found.hours) == {"unknown": 8, "free": 0}
+
+
+def test_a_daily_charge_without_telemetry_is_spread_as_its_class_was_seen_and_told():
+    # Each bills 8 node-hours = 64 GPU-hours of a day: i-1 was seen from 9 to 17, i-2 of its class
+    # was not, i-3 is of a class of which nothing was seen, i-4 ran all of its 24 hours.
+    eight = {"hours": 24, "gpu_hours": D(64), "instance_hours": D(8), "effective_cost": D(240)}
+    bill = [t.charge(name, **eight) for name in ("i-1", "i-2")]
+    bill += [t.charge("i-3", **eight, workload_class="batch"), t.charge("i-4", hours=24)]
+    found = t.fleet(bill, [r for h in range(9, 17) for r in t.node_readings(h)])
+    frame = found.hours.assign(hour=found.hours["hour_start"].dt.hour)
+    hours = {
+        name: part.set_index("hour")["gpu_hours"] for name, part in frame.groupby("instance_id")
+    }
+    assert hours["i-2"].to_dict() == dict.fromkeys(range(9, 17), 8)
+    assert sorted(set(hours["i-3"].round(4))) == [D("2.6667")]
+    assert money.total(hours["i-3"]) == 64
+    assert hours["i-4"].tolist() == [8] * 24
+    coarse = t.checks_of(found)["coarse_grain"]
+    # 64 of 384 billed GPU-hours are a mean and no more: above a tenth.
+    assert (coarse.severity, coarse.count) == ("warning", 384)
+    assert (
+        "192 of machines that ran all the time, 64 by the hours in which telemetry" in coarse.detail
+    )
+    assert "64 as machines of the same class were seen, 64 evenly" in coarse.detail
+
+
+def test_what_the_hours_of_the_class_cannot_hold_goes_to_the_others():
+    # 80 GPU-hours of a node of 8: the class was seen in 5 hours, which hold 40; the other 40 go to
+    # the 19 others.
+    bill = [t.charge("i-1", start=9, hours=5), t.charge("i-2", hours=24, gpu_hours=D(80))]
+    found = t.fleet(bill, [r for h in range(9, 14) for r in t.node_readings(h)])
+    mine = found.hours[found.hours["instance_id"] == "i-2"]
+    by_hour = mine.set_index(mine["hour_start"].dt.hour)["gpu_hours"]
+    assert by_hour.loc[9:13].round(6).tolist() == [8] * 5
+    assert sorted(set(by_hour.drop(range(9, 14)).round(4))) == [D("2.1053")]
+    assert money.total(by_hour) == 80
