@@ -177,6 +177,21 @@ class PriceMove:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceLevel:
+    """How far a stated service level is reached for one class.
+
+    `stated` is the share of hours, over all ways in which demand may come, in which what is
+    committed to shall serve all that a class needs and may not run on spot; `reached` that share in
+    the plan.
+    """
+
+    workload_class: str
+    gpu_family: str
+    stated: float
+    reached: float
+
+
+@dataclass(frozen=True, slots=True)
 class Risks:
     """Everything said about how sure a plan is."""
 
@@ -185,3 +200,4 @@ class Risks:
     held_before: tuple[HeldBefore, ...] = ()
     loses_if: LosesIf | None = None
     price_moves: tuple[PriceMove, ...] = ()
+    service: tuple[ServiceLevel, ...] = ()

@@ -147,7 +147,7 @@ class PlanRules:
     """What the plan may do: upfront money in USD, new commitments at all, purchases by the hour.
 
     `cvar` is how much the worst of the demand to come counts beside its mean, `limits` the most
-    that may be committed to now.
+    that may be committed to now. A `service_level` takes the place of `cvar`.
     """
 
     upfront_budget: float
@@ -155,6 +155,7 @@ class PlanRules:
     quotas: tuple[Quota, ...] = ()
     cvar: Cvar | None = None
     limits: tuple[CommitmentLimit, ...] = ()
+    service_level: float | None = None
 
 
 def spot_offer_id(offer: str, throughput: float) -> str:

@@ -26,6 +26,7 @@ from planner.prices import offer_table
 from planner.problem import Cvar
 from planner.quotas import quotas_from
 from planner.reasons import owned_parts
+from planner.service_level import level_note, limits_at
 from planner.stage_solver import StageSolver
 from planner.supply import Supply, offers_from
 from planner.unmet import unmet_rows, with_unmet
@@ -68,6 +69,7 @@ class Outlook:
     unmet: tuple[UnmetDemand, ...] = ()
     warnings: tuple[str, ...] = ()
     event_costs: tuple[EventCost, ...] = ()
+    service_level: float | None = None
     needs: tuple[Need, ...] = ()
     near: Future | None = None
 
@@ -86,12 +88,15 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
     apart = unpriced(needs, supply, given.covered, planned) if is_long(given) else ()
     told = _too_short(given, unmet) if future is None else future.warnings
     supply = replace(sized(supply, rungs), notes=(*supply.notes, *notes, *told, *unmet.notes))
+    level = given.settings.plan.service_level
+    if level is not None:
+        supply = replace(supply, notes=(*supply.notes, level_note(level, future is not None)))
     supply = weighed(supply, rungs, given.settings.plan.cvar.weight)
     basis = Basis(
         needs=needs,
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
-        rules=_rules(given, quotas, rungs),
+        rules=_rules(given, quotas, rungs, future),
         solve_stage=_solver(given, owned),
         future=future,
     )
@@ -107,19 +112,26 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         unmet=unmet_rows(unmet, bare, _plain(unmet, bare, planned, given)),
         warnings=unmet.warnings,
         event_costs=event_costs(waterfall.plan, basis, bare, given.settings.events),
+        service_level=basis.rules.service_level,
         needs=tuple(needs),
         near=None if future is None else future.near,
     )
 
 
-def _rules(given: NightInputs, quotas: tuple[Quota, ...], rungs: tuple[Rung, ...]) -> PlanRules:
-    settings = given.settings.plan
+def _rules(
+    given: NightInputs, quotas: tuple[Quota, ...], rungs: tuple[Rung, ...], future: Future | None
+) -> PlanRules:
+    settings, limits = given.settings.plan, limits_of(rungs)
+    level = None if future is None else settings.service_level
+    if future is not None and level is not None:
+        limits = limits_at(limits, rungs, future, level)
     return PlanRules(
         upfront_budget=settings.upfront_budget,
         allow_commitments=is_long(given),
         quotas=quotas,
         cvar=Cvar(settings.cvar.weight, settings.cvar.beta, of_all=True),
-        limits=limits_of(rungs),
+        limits=limits,
+        service_level=level,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from data.frames import records
-from data.risks import Risks
+from data.risks import Risks, ServiceLevel
 from planner.break_even import held_before
 from planner.loses_if import loses_if
 from planner.on_demand_risk import hoped_for
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.outlook import Outlook
+
+_DIGITS = 6
 
 
 def risks_of(
@@ -32,6 +34,19 @@ def risks_of(
         held_before=held_before(waterfall, supply, hours),
         loses_if=loses_if(waterfall.plan, supply),
         price_moves=price_moves(waterfall.plan, supply),
+        service=_service(found),
+    )
+
+
+def _service(found: Outlook) -> tuple[ServiceLevel, ...]:
+    """How far a stated service level is reached, class by class."""
+    level = found.service_level
+    if level is None:
+        return ()
+    rows = [(*name.rsplit("|", 1), share) for name, share in found.waterfall.plan.served]
+    return tuple(
+        ServiceLevel(workload_class, family, level, round(share, _DIGITS))
+        for workload_class, family, share in rows
     )
 
 

@@ -29,6 +29,7 @@ from planner.optimise.audit import audit
 from planner.optimise.shortages import shortages
 from planner.outcome import Plan, commitments, empty_dispatch, recourse
 from planner.peaks import peaks
+from planner.service_level import at_level
 from planner.supply import offer_id
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Solved:
     `short_gpu_hours` a month are served by no priced offer; `whole_machines` is what a month would
     cost more if each hour's GPUs were bought as whole machines; `audited` is the result's objective
     priced again, USD a year; `short` is who is short of what, and why; `by_scenario` is the cost in
-    each way in which demand may come. Sums over them are means.
+    each way in which demand may come; `served` by class id the share of hours that a stated service
+    level is about. Sums over scenarios are means.
     """
 
     stage: Stage
@@ -73,6 +75,7 @@ class Solved:
     audited: float
     short: tuple[Shortage, ...] = ()
     by_scenario: tuple[float, ...] = ()
+    served: tuple[tuple[str, float], ...] = ()
 
     @property
     def scarce(self) -> frozenset[str]:
@@ -220,6 +223,8 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
                 usd_per_month=former.usd_per_month + cost,
                 by_scenario=tuple(one + cost for one in former.by_scenario),
             )
+        elif stage is Stage.BUY and former is not None and basis.rules.service_level is not None:
+            stages[stage] = _at_level(basis.rules.service_level, sunk[stage], former, basis)
         else:
             ahead = basis.future if stage >= Stage.DEMAND and basis.future else basis.horizon
             problem = problem_at(stage, basis.needs, basis.supply, ahead, basis.rules)
@@ -230,6 +235,18 @@ def _solve_stages(basis: Basis, sunk: dict[Stage, float]) -> dict[Stage, Solved]
                 stages[stage] = _worth_it(stages[stage], former, basis)
         former = stages[stage]
     return stages
+
+
+def _at_level(level: float, sunk: float, former: Solved, basis: Basis) -> Solved:
+    """The plan that commits to a stated service level; its caution stands in `cvar` as unpaid."""
+    ahead = basis.future or basis.horizon
+    problem = problem_at(Stage.BUY, basis.needs, basis.supply, ahead, basis.rules)
+    result, served = at_level(problem, level, basis.solve_stage.plan)
+    if result.objective is None:
+        kept = basis.solve_stage.kept(former.result, result)
+        return replace(former, stage=Stage.BUY, result=kept)
+    made = _kept(Stage.BUY, replace(problem, cvar=None), result, sunk)
+    return replace(made, audited=made.audited + result.costs["cvar"], served=served)
 
 
 def _worth_it(bought: Solved, former: Solved, basis: Basis) -> Solved:

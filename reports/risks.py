@@ -9,7 +9,16 @@ from data.risks import FAILING_SHARES, PRICE_MOVES
 from reports import numbers
 
 if TYPE_CHECKING:
-    from data.risks import BacktestPool, Backtests, HeldBefore, HopedFor, LosesIf, PriceMove, Risks
+    from data.risks import (
+        BacktestPool,
+        Backtests,
+        HeldBefore,
+        HopedFor,
+        LosesIf,
+        PriceMove,
+        Risks,
+        ServiceLevel,
+    )
 
 _POLICIES = {
     "loadfactor": "this planner",
@@ -32,6 +41,7 @@ def view(risks: Risks | None) -> dict[str, Any] | None:
         "capacity": capacity_sentence(risks.hoped_for),
         "failing": FAILING_SHARES,
         "hoped_for": _hoped_for(risks.hoped_for),
+        "service": [service_sentence(one) for one in risks.service],
         "regret": regret_sentence(risks.backtests),
         "policies": [
             {"words": _POLICIES.get(one.policy, one.policy), "one": one}
@@ -105,6 +115,26 @@ no promise of a machine.'
         )
     if total.unserved:
         text += f" {part(total.unserved)} no offer serves at all."
+    return text
+
+
+def service_sentence(one: ServiceLevel) -> str:
+    """How far a stated service level is reached for a class.
+
+    >>> from data.risks import ServiceLevel
+    >>> service_sentence(ServiceLevel("train", "H100", 0.95, 0.97))
+    'train on H100: 97.0% of the hours in which it needs GPUs are served by commitments and spot \
+alone; 95.0% are asked for.'
+    >>> service_sentence(ServiceLevel("train", "H100", 0.95, 0.5))[-51:]
+    'No more can be committed to, or none is sold to it.'
+    """
+    text = (
+        f"{one.workload_class} on {one.gpu_family}: {numbers.share(one.reached)} of the hours in "
+        "which it needs GPUs are served by commitments and spot alone; "
+        f"{numbers.share(one.stated)} are asked for."
+    )
+    if one.reached < one.stated:
+        return f"{text} No more can be committed to, or none is sold to it."
     return text
 
 

@@ -23,8 +23,9 @@ PLACE = "aws/us-east-1/p5.48xlarge"
 
 
 def work_out(
-    ways: tuple[float, ...], on_demand: float, cvar: Cvar | None = None, limit: float | None = None
-) -> Waterfall:
+    ways: tuple[float, ...], on_demand: float, cvar: Cvar | None = None,
+    limit: float | None = None, level: float | None = None,
+) -> Waterfall:  # fmt: skip
     """A node at work all day, and so many GPUs in each way in which demand may come."""
     window = bills.window()
     bill = bills.as_numbers(bills.fleet(bills.node_hours("i-1", range(24), rate=str(on_demand))))
@@ -42,7 +43,7 @@ def work_out(
         needs=needs_from(bill, window.grid(), Settings(), supply, everywhere),
         supply=supply,
         horizon=horizon,
-        rules=PlanRules(upfront_budget=0.0, cvar=cvar, limits=limits),
+        rules=PlanRules(upfront_budget=0.0, cvar=cvar, limits=limits, service_level=level),
         solve_stage=StageSolver(1e-6, 60.0, "highs"),
         future=Future(
             year, {"training|H100": demand}, (1 / len(ways),) * len(ways),

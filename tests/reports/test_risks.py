@@ -15,6 +15,7 @@ from data.risks import (
     LosesIf,
     PriceMove,
     Risks,
+    ServiceLevel,
 )
 from reports import risks
 from reports.recommendations import report_markdown
@@ -136,6 +137,13 @@ def test_what_moving_prices_make_of_a_commitment_stands_beside_its_term():
     )
     assert row in text
     assert "What each is worth" not in section(replace(SURE, price_moves=()))
+
+
+def test_a_stated_service_level_is_told_only_where_there_is_one():
+    text = section(replace(SURE, service=(ServiceLevel("training", "H100", 0.95, 0.9),)))
+    assert "- training on H100: 90.0% of the hours in which it needs GPUs" in text
+    assert "No more can be committed to" in text
+    assert "service level" not in section(SURE)
 
 
 def test_where_nothing_is_bought_nothing_new_can_be_lost():
