@@ -36,6 +36,7 @@ BILLING = Table(
         may("resource_id", T, "instance id, resource name or ARN as the export gives it"),
         may("resource_name", T, "name of the resource, where the export has one"),
         may("service", T, "service code or name as exported"),
+        may("seller", T, "who sold it, if not the cloud itself: no part of a machine's rate"),
         need("managed_service", BOOL, "true for SageMaker, Vertex AI, Azure ML: never plain VMs"),
         may("instance_type", T, "machine type, e.g. p5.48xlarge"),
         may("gpu_model", T, "GPU model of the shape table, null where the row has no GPU"),

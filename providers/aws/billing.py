@@ -91,6 +91,7 @@ def _identity(row: Any) -> dict[str, Any]:
         "resource_id": row.resource,
         "resource_name": ibis.null("string"),
         "service": row.product_code,
+        "seller": row.entity.contains("Marketplace").ifelse(row.entity, ibis.null("string")),
         "managed_service": managed.fill_null(False),
         "instance_type": row.instance_type,
         "sku": row.usage_type,

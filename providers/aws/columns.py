@@ -33,6 +33,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "usage_type": ("line_item_usage_type",),
     "product_code": ("line_item_product_code",),
     "payer": ("bill_payer_account_id",),
+    "entity": ("bill_billing_entity",),
     "account": ("line_item_usage_account_id",),
     "period": ("bill_billing_period_start_date",),
     "invoice": ("bill_invoice_id",),

@@ -102,6 +102,7 @@ def _select(rows: Any, days: dict[str, Any], view: View, context: DeliveryContex
         resource_id=rows.resource_id,
         resource_name=_resource_name(rows),
         service=rows.meter_category,
+        seller=_seller(rows),
         managed_service=meters.is_managed(rows),
         instance_type=meters.instance_type(rows),
         sku=rows.meter_id,
@@ -124,6 +125,12 @@ def _select(rows: Any, days: dict[str, Any], view: View, context: DeliveryContex
         invoice_id=rows.invoice,
         source_row_no=rows.source_row_no,
     )
+
+
+def _seller(rows: Any) -> Any:
+    """The publisher of a charge of the marketplace, whose money is not the cloud's."""
+    other = rows.publisher_type.lower() == "marketplace"
+    return other.ifelse(ibis.coalesce(rows.publisher, rows.publisher_type), ibis.null("string"))
 
 
 def _effective_cost(rows: Any, option: Any) -> Any:

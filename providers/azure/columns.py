@@ -47,6 +47,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "charge_type": ("chargetype",),
     "pricing_model": ("pricingmodel",),
     "publisher_type": ("publishertype",),
+    "publisher": ("publishername",),
     "reservation_id": ("reservationid",),
     "benefit_id": ("benefitid",),
     "product_order_id": ("productorderid",),

@@ -69,6 +69,7 @@ def _identity(row: Any) -> dict[str, Any]:
         "resource_id": row.resource,
         "resource_name": row.resource_name,
         "service": row.service,
+        "seller": _is_other(row).ifelse(row.publisher, ibis.null("string")),
         "managed_service": managed.fill_null(False),
         "instance_type": row.machine,
         "gpus_stated": machines.gpus_stated(row),
@@ -99,6 +100,11 @@ def _charge(row: Any) -> dict[str, Any]:
         "charge_type": category.substitute(_CHARGES, else_="other"),
         "is_correction": (row.charge_class.lower() == "correction").fill_null(False),
     }
+
+
+def _is_other(row: Any) -> Any:
+    """Whether another than the provider published what was charged: software of a marketplace."""
+    return row.publisher.notnull() & (provider(row.publisher) != provider(row.provider))
 
 
 def provider(name: Any) -> Any:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Our name -> columns of which the first that is not empty counts.
 TEXTS: dict[str, tuple[str, ...]] = {
     "provider": ("ServiceProviderName", "ProviderName", "Provider"),
+    "publisher": ("PublisherName",),
     "billing_account": ("BillingAccountId",),
     "account": ("SubAccountId",),
     "currency": ("BillingCurrency",),

@@ -123,6 +123,8 @@ def _select(rows: Any, context: DeliveryContext, **more: Any) -> Any:
         resource_id=ibis.coalesce(rows.global_name, rows.resource_name),
         resource_name=rows.resource_name,
         service=ibis.coalesce(rows.service, rows.service_id),
+        seller=_is_third_party(rows)
+        .ifelse(ibis.coalesce(rows.seller, rows.transaction), ibis.null("string")),
         managed_service=skus.is_managed(rows),
         instance_type=rows.machine,
         sku=rows.sku,
@@ -181,6 +183,11 @@ def _is_usage(rows: Any) -> Any:
     kind = _cost_type(rows)
     restated = (kind == "adjustment") & rows.adjustment_type.upper().endswith("_CORRECTION")
     return (kind == "regular") | restated.fill_null(False)
+
+
+def _is_third_party(rows: Any) -> Any:
+    """Whether Google only resells what was charged: software of the marketplace."""
+    return (rows.transaction.upper() != "GOOGLE").fill_null(False)
 
 
 def _charge_type(rows: Any) -> Any:

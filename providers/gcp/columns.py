@@ -49,6 +49,8 @@ FIELDS = {
     "consumption_model.description": "model",
     "adjustment_info.id": "adjustment",
     "adjustment_info.type": "adjustment_type",
+    "transaction_type": "transaction",
+    "seller_name": "seller",
 }
 # Cast in every row, whichever rule reads them: what is no number fails the delivery.
 AMOUNTS = ("cost", "cost_at_list", "priced_amount", "list_price", "priced_quantity")
