@@ -153,6 +153,15 @@ class PriceMove:
     other_per_month: Decimal
     breaking_fall: float | None
 
+    @property
+    def beyond_year(self) -> Decimal:
+        """USD to pay after the planned year.
+
+        >>> PriceMove("p5", 36, Decimal(500), Decimal(800), Decimal(0), 0.375).beyond_year
+        Decimal('12000')
+        """
+        return max(self.term_months - 12, 0) * self.costs_per_month
+
     def worth(self, move: float) -> Decimal:
         """USD left over the whole term where the price on demand moves at once by a share.
 

@@ -137,14 +137,19 @@ def span_of(rule: EventRule, horizon: Horizon) -> Span | None:
 
     As ends of commitments do, it begins and ends where its dates fall in the year.
     """
-    begin = (day_start(rule.from_date) - horizon.start) / HOUR / horizon.weight
+    return days_in(rule.from_date, rule.until, horizon)
+
+
+def days_in(first: date, until: date | None, horizon: Horizon) -> Span | None:
+    """The modelled hours of the days [first, until), or for good; None where they begin outside."""
+    begin = (day_start(first) - horizon.start) / HOUR / horizon.weight
     end = float(horizon.hours)
-    if rule.until is not None:
-        end = min((day_start(rule.until) - horizon.start) / HOUR / horizon.weight, end)
+    if until is not None:
+        end = min((day_start(until) - horizon.start) / HOUR / horizon.weight, end)
     if begin < 0 or begin >= horizon.hours:
         return None
-    first = min(round(begin), horizon.hours - 1)
-    return Span(first, max(round(end), first + 1))
+    start = min(round(begin), horizon.hours - 1)
+    return Span(start, max(round(end), start + 1))
 
 
 def _class_of(name: str) -> str:

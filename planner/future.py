@@ -19,6 +19,7 @@ from data.money import HOURS_PER_YEAR
 from planner.events import with_events
 from planner.forecast.inputs import History
 from planner.forecast.scenarios import forecast
+from planner.holidays import holiday_note, set_aside, with_holidays
 from planner.horizon import Horizon
 
 if TYPE_CHECKING:
@@ -107,10 +108,15 @@ def future_for(
 def expected(
     needs: Sequence[Need], covered: pd.DatetimeIndex, year: Horizon, settings: Settings
 ) -> Future:
-    """The coming year of what was needed, whatever is known to come."""
+    """The coming year of what was needed, with its holidays, whatever else is known to come."""
     if not needs:
         return Future(year, {}, (1.0,), {})
-    return future_of(history_of(needs, covered), year, settings.plan.scenarios)
+    off = settings.plan.holidays
+    history, shares = set_aside(history_of(needs, covered), off)
+    future = future_of(history, year, settings.plan.scenarios)
+    note = holiday_note(off, shares, covered[-1].date())
+    told = future.warnings if note is None else (*future.warnings, note)
+    return replace(with_holidays(future, off, shares), warnings=told)
 
 
 def counted(

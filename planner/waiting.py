@@ -96,7 +96,7 @@ def _queued(
     undated = int((is_number.astype(bool) | released.isna()).sum())
     if undated:
         notes.append(
-            f"{undated:,} queued jobs are not counted as waiting: their release is no UTC time"
+            f"queued jobs whose release is no UTC time are not counted as waiting: {undated:,}"
         )
     observed = np.asarray((covered - _EPOCH) / _HOUR, dtype=float)
     for row, moment, number in zip(records(queued), released, is_number, strict=True):

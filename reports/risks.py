@@ -52,6 +52,7 @@ def view(risks: Risks | None) -> dict[str, Any] | None:
         "held_sentence": held_sentence(risks.held_before),
         "loses_if": loses_sentences(risks.loses_if),
         "moves": PRICE_MOVES,
+        "beyond_year": sum((one.beyond_year for one in risks.price_moves), Decimal(0)),
         "price_moves": [
             {
                 "one": one,

@@ -144,6 +144,7 @@ class PlanSettings(Section):
     spot_interruptions_per_hour: NotNegative = 0.1
     scenarios: Annotated[int, Field(ge=1, le=100)] = 6
     cvar: Cvar = Cvar()
+    holidays: tuple[date, ...] = ()
     service_level: Annotated[float, Field(ge=0, lt=1)] | None = None
     tolerance: NotNegative = 0.001
     gap: NotNegative = 1e-4

@@ -112,7 +112,7 @@ def test_a_job_that_waits_counts_for_as_long_as_it_would_have_run():
     # The table tells what batch waited for, so its jobs are in that already.
     np.testing.assert_allclose(found.gpus["batch|H100"], [np.nan] * 4 + [1])
     assert found.notes == (
-        "1 queued jobs are not counted as waiting: their release is no UTC time",
+        "queued jobs whose release is no UTC time are not counted as waiting: 1",
     )
 
 

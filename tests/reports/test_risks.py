@@ -137,6 +137,10 @@ def test_what_moving_prices_make_of_a_commitment_stands_beside_its_term():
     )
     assert row in text
     assert "What each is worth" not in section(replace(SURE, price_moves=()))
+    assert "falls due after it" not in text
+    # 500 a month for 36 months: 24 of them are after the planned year.
+    long = section(replace(SURE, price_moves=(MOVE, replace(MOVE, term_months=36))))
+    assert "$12,000 of what is to pay falls due after it" in long
 
 
 def test_a_stated_service_level_is_told_only_where_there_is_one():
