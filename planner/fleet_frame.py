@@ -185,10 +185,10 @@ def _spread_hours(segments: Any, cloud: Any, tables: Scratch) -> list[Finding]:
             continue
         words = [f"{parts[grain]:,.0f} {_GRAINS[grain]}" for grain in _GRAINS if parts.get(grain)]
         guessed = parts.get(EVEN, 0.0) / by_cloud[name]
-        detail = (
-            f"{total:,.0f} GPU-hours are billed by the day or more and were spread over its hours: "
-            f"{', '.join(words)}. Their hourly demand is an estimate"
-        )
+        detail = f"{total:,.0f} GPU-hours are billed by the day or more: {', '.join(words)}"
+        estimated = total - parts.get(FULL, 0.0)
+        if estimated > 0:
+            detail += f"; which hours {estimated:,.0f} of them fall in is an estimate"
         severity = "warning" if guessed > MOST_EVEN else "info"
         found.append(Finding("coarse_grain", name, severity, detail, round(total)))
     return found

@@ -70,15 +70,16 @@ def effective_cost(row: Any, nets: bool) -> Any:
     )
 
 
-def committed_cost(row: Any) -> Any:
+def committed_cost(row: Any, nets: bool) -> Any:
     """On the fee of a commitment what it commits to, used or not: recurring and its upfront share.
 
-    Null on other rows, and where the report does not state the upfront share.
+    Null on other rows, and where the report does not state the upfront share; of a savings plan
+    also where its covered usage is stated net (`nets`), since its commitment is not.
     """
     recurring = ibis.coalesce(row.net_unblended, row.unblended)
     return ibis.cases(
         (is_split(row), null_money()),
-        (row.kind == "SavingsPlanRecurringFee", row.sp_committed),
+        (row.kind == "SavingsPlanRecurringFee", null_money() if nets else row.sp_committed),
         (row.kind == "RIFee", row.ri_upfront + recurring),
         else_=null_money(),
     )

@@ -123,7 +123,7 @@ def _charge(row: Any, nets: bool) -> dict[str, Any]:
         "list_cost": amortise.unsplit(row, row.list),
         "billed_cost": amortise.unsplit(row, row.unblended),
         "effective_cost": amortise.effective_cost(row, nets),
-        "committed_cost": amortise.committed_cost(row),
+        "committed_cost": amortise.committed_cost(row, nets),
         "currency": ibis.coalesce(row.currency, UNKNOWN),
         "charge_type": amortise.charge_type(row),
         "is_correction": (row.bill_type == "Refund").fill_null(False),

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data.engines import path_list, quoted, run
+from data.identities import broken, identities
 from data.quality import GPU_LOOKS
 from data.store import UnitFacts
 
@@ -65,9 +66,29 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
         text = f"{unstated} rows state no effective cost: covered usage without amortised columns"
         warnings.append(text)
         quality.append(_finding("effective cost not stated", shown, unstated, text))
+    if "aws" in sources:
+        warnings += _unequal(connection, path)
     rows = sum(facts.rows for facts in units.values())
     told = (tuple(warnings), tuple(quality))
     return Found(units, rows, tuple(sorted(sources)), periods, without, *told)
+
+
+def _unequal(connection: Any, path: Path) -> list[str]:
+    """A warning for each identity of a commitment that does not hold, the largest first.
+
+    The quality table tells of them when the whole bill is read, as `adds_up`: more accounts may be
+    there then.
+    """
+    found = broken(identities(connection.read_parquet(path)))
+    found.sort(key=lambda one: (-abs(one.difference), one.commitment, one.check))
+    warnings = [
+        f"{one.commitment} in {one.billing_period} does not add up: {one.detail} {one.currency}; "
+        "rows are missing or doubled, or it covers accounts that the export leaves out"
+        for one in found[:_MOST_NAMED]
+    ]
+    if len(found) > _MOST_NAMED:
+        warnings.append(f"{len(found) - _MOST_NAMED} more commitments do not add up")
+    return warnings
 
 
 def _added(before: UnitFacts | None, more: UnitFacts) -> UnitFacts:
