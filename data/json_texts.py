@@ -33,17 +33,19 @@ def _refuse(word: str) -> Any:
     raise ValueError(word)
 
 
-_READ = json.JSONDecoder(
-    parse_float=Written, parse_int=Written, parse_constant=_refuse, object_pairs_hook=_first
-)
-
-
 def read(text: str) -> tuple[bool, Any]:
     """Whether the text is JSON, and what it says, numbers as `Written`."""
     try:
-        return True, _READ.decode(text)
+        value = json.loads(
+            text,
+            parse_float=Written,
+            parse_int=Written,
+            parse_constant=_refuse,
+            object_pairs_hook=_first,
+        )
     except (ValueError, RecursionError):
         return False, None
+    return True, value
 
 
 def quote(text: str | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import logging
 import os
 import sys
 from functools import lru_cache
@@ -86,6 +87,9 @@ def session() -> Any:
         raise ConfigError("the store's engine is spark", [where]) from error
     for name, value in _EXACT.items():
         own.conf.set(name, value)
+    # Errors are told by whoever meets them; Spark's own account is a page long.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    own.sparkContext.setLogLevel("OFF")
     return own
 
 

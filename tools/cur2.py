@@ -19,10 +19,12 @@ _SHAPE = """CASE WHEN machine % 10 < 2 THEN 'p5.48xlarge' WHEN machine % 10 < 5 
   ELSE 'm5.large' END"""
 _RATE = """CASE shape WHEN 'p5.48xlarge' THEN 55.04 WHEN 'g5.xlarge' THEN 1.006 ELSE 0.096 END"""
 _MACHINE = "kind IN ('box', 'plan', 'negation', 'reserved', 'spot')"
-_TYPE = """CASE kind WHEN 'plan' THEN 'SavingsPlanCoveredUsage' WHEN 'reserved' THEN 'DiscountedUsage'
+_TYPE = """CASE kind WHEN 'plan' THEN 'SavingsPlanCoveredUsage'
+  WHEN 'reserved' THEN 'DiscountedUsage'
   WHEN 'negation' THEN 'SavingsPlanNegation' WHEN 'fee' THEN 'SavingsPlanRecurringFee'
   WHEN 'credit' THEN 'Credit' ELSE 'Usage' END"""
-_USAGE_TYPE = """CASE kind WHEN 'spot' THEN 'SpotUsage:' || shape WHEN 'disk' THEN 'EBS:VolumeUsage.gp3'
+_USAGE_TYPE = """CASE kind WHEN 'spot' THEN 'SpotUsage:' || shape
+  WHEN 'disk' THEN 'EBS:VolumeUsage.gp3'
   WHEN 'traffic' THEN 'USW2-DataTransfer-Out-Bytes' WHEN 'requests' THEN 'Requests-Tier1'
   WHEN 'fee' THEN 'ComputeSP:1yrNoUpfront' WHEN 'credit' THEN 'Credit'
   ELSE 'BoxUsage:' || shape END"""

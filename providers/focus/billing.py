@@ -8,8 +8,9 @@ import ibis
 
 from providers.contract import Normalised
 from providers.files.expressions import UNKNOWN, exact, first_time, json_map, lookup, month_of
+from providers.files.nested import valid_json
 from providers.focus import machines
-from providers.focus.columns import AMOUNTS, TEXTS, TIMES, check_columns, text_of
+from providers.focus.columns import AMOUNTS, DETAILS, TEXTS, TIMES, check_columns, text_of
 
 if TYPE_CHECKING:
     from providers.contract import DeliveryContext
@@ -46,7 +47,9 @@ def normalise(raw: ibis.Table, context: DeliveryContext) -> Normalised:
 def _typed(raw: Any) -> Any:
     return raw.select(
         "source_row_no",
-        **{name: text_of(raw, name) for name in TEXTS},
+        **{name: text_of(raw, name) for name in TEXTS if name not in DETAILS},
+        # What is no JSON tells nothing of the machine, and is no reason to refuse a bill.
+        **{name: valid_json(text_of(raw, name)) for name in DETAILS},
         **{name: first_time(raw, *TIMES[name]) for name in TIMES},
         **{name: exact(text_of(raw, name)) for name in AMOUNTS},
         month=month_of(ibis.coalesce(text_of(raw, "period"), text_of(raw, "start"))),

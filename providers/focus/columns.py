@@ -47,6 +47,8 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "capacity_status": ("CapacityReservationStatus",),
     "tags": ("Tags",),
 }
+# Of these, the ones that hold a JSON object.
+DETAILS = ("sku_details", "x_details")
 TIMES: dict[str, tuple[str, ...]] = {
     "start": ("ChargePeriodStart",),
     "end": ("ChargePeriodEnd",),

@@ -8,6 +8,7 @@ from decimal import Decimal
 import ibis
 import pytest
 
+from data.spark import session
 from data.store import Store
 from data.totals import totals, totals_json
 from tests.staged import Charges
@@ -36,21 +37,7 @@ HARD_SUM = Decimal("0.10000061230000000000000002")
 
 @pytest.fixture(scope="module")
 def spark():
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("loadfactor-parts")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.decimalOperations.allowPrecisionLoss", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    return session()
 
 
 @pytest.fixture(scope="module")
