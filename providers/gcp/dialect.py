@@ -48,7 +48,17 @@ def _rounded(cast: Any, value: Any, wanted: Any) -> Any:
     wide = value if value.dtype == _WIDE else cast(value, _WIDE)
     if value.dtype.is_integer() or wanted.scale is None:
         return wide
-    return ops.Round(wide, wanted.scale)
+    return _round(wide.to_expr(), wanted.scale).op()
+
+
+def _value_and_places(value: Any, places: Any) -> Any:
+    """The arguments of BigQuery's ROUND: a BIGNUMERIC, which it keeps, and a number of places."""
+
+
+# Not Ibis's own rounding, which casts its result once more.
+_round = ibis.udf.scalar.builtin(
+    _value_and_places, name="ROUND", signature=((_WIDE, dt.int64), _WIDE)
+)
 
 
 @ibis.udf.scalar.builtin(name="TO_JSON_STRING")  # type: ignore[untyped-decorator]  # no types
@@ -57,4 +67,4 @@ def _json_string(text: str) -> str:  # type: ignore[empty-body]  # BigQuery's ow
 
 
 _RENAMED = {"to_json": _json_string}
-_OWN = frozenset({"TO_JSON_STRING"})
+_OWN = frozenset({"TO_JSON_STRING", "ROUND"})
