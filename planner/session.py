@@ -10,7 +10,7 @@ from data import catalogue, frames, money, open_month, quality, restated, spark
 from data.errors import ConfigError, DataError, Problem
 from data.hours import HOUR, day_start, iso
 from data.plan import Freshness
-from data.schema import COMMITMENTS, JOBS, PRICES, WAITING
+from data.schema import COMMITMENTS, INVOICES, JOBS, PRICES, WAITING
 from data.store import Store
 from planner import observed, prices, settled
 from planner.alert_rules import Rule, evaluate
@@ -24,6 +24,7 @@ from planner.lineage import lineage
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
 from planner.planning import CURRENCY, NightInputs, planned_rows, with_owned_ids
+from planner.reconcile import Books, reconcile
 from planner.states import thresholds_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Session:
     def jobs(self) -> pd.DataFrame:
         """Frame of JOBS: what is queued, and what was."""
         return self._kept_or_loaded("jobs", JOBS)
+
+    def invoices(self) -> pd.DataFrame:
+        """Frame of INVOICES: what the clouds invoiced, to hold the bill against."""
+        return self._kept_or_loaded("invoices", INVOICES)
 
     def own_prices(self) -> pd.DataFrame:
         """Frame of PRICES: the user's own prices and discounts."""
@@ -220,7 +225,16 @@ def findings(session: Session, seen: Observed) -> pd.DataFrame:
     billed = quality.checks(session.billing(), session.utilization(), seen.commitments, seen.window)
     changed = restated.findings(session.store.history())
     changed += open_month.findings(session.store.table("billing"), session.as_of)
-    return quality.table([*told, *billed, *late, *changed, *seen.fleet.findings])
+    books = Books(
+        billing=session.store.table("billing"),
+        invoices=session.invoices(),
+        commitments=seen.commitments,
+        fleet=seen.fleet.hours,
+        window=seen.window,
+        covered=seen.fleet.covered,
+    )
+    sums = reconcile(books)
+    return quality.table([*told, *billed, *late, *changed, *seen.fleet.findings, *sums])
 
 
 def check_findings(session: Session) -> pd.DataFrame:
