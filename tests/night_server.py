@@ -14,8 +14,9 @@ import sys
 
 NEEDED = (
     "duckdb", "highspy", "ibis.backends.duckdb", "pulp", "pyarrow.parquet", "planner.nightly",
-    "planner.cli.commands", "providers.aws.billing", "providers.azure.billing",
-    "providers.files.loading", "providers.focus.billing", "providers.gcp.billing",
+    "planner.cli.commands", "planner.cli.sources", "providers.aws.billing", "providers.aws.fetch",
+    "providers.azure.billing", "providers.files.loading", "providers.focus.billing",
+    "providers.gcp.billing",
     "reports.terminal", "rich.table",
 )  # fmt: skip
 

@@ -112,6 +112,16 @@ class Manifests:
             return error
 
 
+def one_line(error: ProviderError) -> str:
+    """The error and its problems as one line.
+
+    >>> one_line(ProviderError("cannot be read", [Problem("s3://b/k", "archived")]))
+    'cannot be read: s3://b/k: archived'
+    """
+    told = "; ".join(str(problem) for problem in error.problems)
+    return f"{error.message}: {told}" if told else error.message
+
+
 @dataclass(frozen=True, slots=True)
 class _Home:
     """The folder that a manifest governs, and the period that its key tells."""
@@ -148,14 +158,23 @@ class Listing:
     Deliveries of periods before `first` are left out.
     """
 
-    def __init__(
-        self, place: str, folder: str, objects: Iterable[StoredObject], first: str
-    ) -> None:
+    def __init__(self, place: str, folder: str, first: str) -> None:
         self.place = place
         self.first = first
-        self.by_key = {one.key: one for one in objects if not one.key.endswith("/")}
-        start = len(folder) + 1 if folder else 0
-        visible = [key for key in sorted(self.by_key) if not _is_hidden(key[start:])]
+        self.count = 0
+        self.by_key: dict[str, StoredObject] = {}
+        self._start = len(folder) + 1 if folder else 0
+        self._manifests: list[StoredObject] = []
+        self._data: list[str] = []
+
+    def take(self, objects: Iterable[StoredObject]) -> None:
+        """Take up the objects; `count` counts them, those of periods that are left out too."""
+        for one in objects:
+            self.count += 1
+            period = home_of(one.key).period
+            if not one.key.endswith("/") and (period is None or period >= self.first):
+                self.by_key[one.key] = one
+        visible = [key for key in sorted(self.by_key) if not _is_hidden(key[self._start :])]
         self._manifests = [self.by_key[key] for key in visible if self._may_be_manifest(key)]
         taken = {one.key for one in self._manifests}
         self._data = [key for key in visible if is_data(Path(key)) and key not in taken]
@@ -173,8 +192,7 @@ class Listing:
         by_path: dict[tuple[str, str], list[StoredObject]] = {}
         for item in self._manifests:
             home = home_of(item.key)
-            if home.period is None or home.period >= self.first:
-                by_path.setdefault((home.folder, home.period or item.key), []).append(item)
+            by_path.setdefault((home.folder, home.period or item.key), []).append(item)
         queues = {place: _in_order(items) for place, items in by_path.items()}
         manifests.summaries([items[0] for items in queues.values()])
         groups: dict[str, list[Candidate]] = {}
@@ -211,7 +229,8 @@ class Listing:
     ) -> Candidate:
         shown = f"{self.place}/{item.key}"
         if manifest is None:
-            problem = Problem(shown, str(error), "see that it may be read, and fetch again")
+            what = one_line(error) if error else "it is no manifest"
+            problem = Problem(shown, what, "fetch again")
             return Candidate(shown, "", item.modified, (), item, None, (problem,))
         parts: list[StoredObject] = []
         problems: list[Problem] = []
@@ -255,8 +274,6 @@ class Listing:
                 continue
             above = _governor(key, folders)
             found = home_of(key)
-            if found.period is not None and found.period < self.first:
-                continue
             if above is None:
                 lone.append(Path(key))
             elif found.period is not None and (above, found.period) not in periods:

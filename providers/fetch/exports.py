@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from data.errors import Problem, ProviderError
 from data.hours import iso
 from data.store import DeliveryResult, Status
-from providers.fetch.choices import Candidate, Listing, Manifests
+from providers.fetch.choices import Candidate, Listing, Manifests, one_line
 from providers.fetch.contract import Fetched
 from providers.fetch.index import Index, Remembered, beside, fingerprint, known_ids, stamp
 from providers.fetch.landing import Landing
@@ -83,8 +83,7 @@ def pull_exports(
         task.store.refresh()
         manifests = Manifests(objects, index, task.force)
         pull = _Pull(objects, task, landing, index, manifests, known_ids(task.store))
-        folder, found = _listed(objects, prefix)
-        listing = Listing(objects.place, folder, found, first_period(task))
+        listing = _listed(objects, prefix, first_period(task))
         groups = [
             group
             for group in listing.candidates(manifests)
@@ -106,22 +105,23 @@ def pull_exports(
     )
 
 
-def _listed(objects: ObjectStore, prefix: str) -> tuple[str, list[StoredObject]]:
-    """The folder of the prefix and all that is in it; where it is no folder, what it begins.
+def _listed(objects: ObjectStore, prefix: str, first: str) -> Listing:
+    """What lies in the folder of the prefix; where it is no folder, what the prefix begins.
 
     A prefix is a folder first: `exports/gpu` does not mean `exports/gpu-old/...`.
     """
     folder = prefix.strip("/")
-    found = list(objects.objects(f"{folder}/" if folder else ""))
-    if not found and folder:
-        found = list(objects.objects(folder))
-        folder = folder.rpartition("/")[0]
-    if not found:
-        where = f"{objects.place}/{prefix.strip('/')}"
+    listing = Listing(objects.place, folder, first)
+    listing.take(objects.objects(f"{folder}/" if folder else ""))
+    if not listing.count and folder:
+        listing = Listing(objects.place, folder.rpartition("/")[0], first)
+        listing.take(objects.objects(folder))
+    if not listing.count:
+        where = f"{objects.place}/{folder}"
         remedy = "name the folder that the export is delivered to; a new export takes a day to come"
         problem = Problem(where, "no object lies there", remedy)
         raise ProviderError(f"{where} holds no export", [problem])
-    return folder, found
+    return listing
 
 
 def first_period(task: FetchTask) -> str:
@@ -136,8 +136,14 @@ def _months_before(day: date, months: int) -> str:
 
 
 def _choose(pull: _Pull, group: Sequence[Candidate]) -> _Wanted | None:
-    """The delivery of a group that is to be loaded, if any; tells what is found by the way."""
+    """The delivery of a group that is to be loaded, if any; tells what is found by the way.
+
+    An older delivery some of whose files a newer one names too was written over by that.
+    """
+    claimed: set[str] = set()
     for number, one in enumerate(group):
+        if claimed & {part.key for part in one.parts}:
+            continue
         print_ = fingerprint(pull.dataset, one.item, one.parts)
         if not pull.task.force and _is_settled(pull, one, print_):
             return None
@@ -151,6 +157,7 @@ def _choose(pull: _Pull, group: Sequence[Candidate]) -> _Wanted | None:
             return None
         if number == 0:
             pull.results.append(_load(pull, one, ()))
+        claimed.update(part.key for part in one.parts)
     return None
 
 
@@ -290,8 +297,7 @@ def _remember(pull: _Pull, wanted: _Wanted, result: DeliveryResult) -> None:
 
 
 def _failed(one: Candidate, error: ProviderError) -> DeliveryResult:
-    reason = ": ".join([error.message, *(str(problem) for problem in error.problems)])
-    return _unread(one, Status.REJECTED, reason)
+    return _unread(one, Status.REJECTED, one_line(error))
 
 
 def _unread(one: Candidate, status: Status, reason: str) -> DeliveryResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import shutil
@@ -23,6 +24,10 @@ WAIT_S = 60.0
 DOWNLOADS = 4
 _OBJECTS = "objects"
 _LONGEST_NAME = 120
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EIO, errno.ENOTDIR,
+                errno.EEXIST, errno.EPERM)  # fmt: skip
+# Characters that the engine takes for patterns, or that no file should be named with.
+_ODD = re.compile(r"[^\w.=+ -]")
 _SUFFIX = re.compile(r"(\.[A-Za-z0-9]{1,8}){0,3}$")
 
 
@@ -36,12 +41,17 @@ class Landing:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keeps other pulls of the source out; StoreError where one goes on for too long."""
+        """Keeps other pulls of the source out; StoreError where one goes on for too long.
+
+        StoreError too where the disk is full, or may not be written.
+        """
         try:
             (self.path / _OBJECTS).mkdir(parents=True, exist_ok=True)
             with steps.writer_lock(self.path / LOCK, WAIT_S):
                 yield
         except OSError as error:
+            if error.errno not in _OF_THE_DISK:
+                raise
             raise StoreError(f"cannot write to the folder {self.path}: {error}") from error
 
     def target(self, item: StoredObject) -> Path:
@@ -100,12 +110,12 @@ class Landing:
 
 
 def _safe_name(key: str) -> str:
-    """The last part of the key, short enough for a file, its endings kept.
+    """The last part of the key as a file's name: short, without odd characters, its endings kept.
 
-    >>> _safe_name("exports/cur/2026-11/cur-00001.csv.gz")
-    'cur-00001.csv.gz'
+    >>> _safe_name("exports/cur/2026-11/cur-00001.csv.gz"), _safe_name("a/b[1]*.csv")
+    ('cur-00001.csv.gz', 'b_1__.csv')
     """
-    name = key.rstrip("/").rpartition("/")[2].replace("\0", "_")
+    name = _ODD.sub("_", key.rstrip("/").rpartition("/")[2])
     if name in ("", ".", ".."):
         return "object"
     if len(name.encode()) <= _LONGEST_NAME:

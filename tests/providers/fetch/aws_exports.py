@@ -88,17 +88,19 @@ class Bucket:
         return keys
 
     def legacy(self, month: str, assembly: str, *costs: object, written: datetime | None = None,
-               leave_out: int = 0) -> list[str]:  # fmt: skip
-        """A delivery of the legacy report, which keeps every assembly; of it the last are missing.
+               leave_out: int = 0, overwrites: bool = False) -> list[str]:  # fmt: skip
+        """A delivery of the legacy report, of which the last parts may be missing.
 
-        Its manifest lies in the folder of the assembly, and once more above it.
+        Its manifest lies in the folder of the assembly, and once more above it. Its parts lie in
+        the folder of the assembly, or above it where each delivery overwrites the one before.
         """
         year, number = int(month[:4]), int(month[5:])
         after = f"{year + number // 12}{number % 12 + 1:02d}01"
         folder = f"exports/report/{year}{number:02d}01-{after}"
         keys = []
         for place, cost in enumerate(costs):
-            keys.append(f"{folder}/{assembly}/report-{place + 1}.csv.gz")
+            own = "" if overwrites else f"/{assembly}"
+            keys.append(f"{folder}{own}/report-{place + 1}.csv.gz")
             if place < len(costs) - leave_out:
                 row = {legacy_name(name): value
                        for name, value in cur_row(month, cost, place).items()}  # fmt: skip

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+from xml.sax.saxutils import escape
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 KEY, SECRET = "AKIAPLANTEDKEY000000", "planted/secret+key0123456789abcdefghijkl"
-SLOW_DOWN = (
-    b'<?xml version="1.0" encoding="UTF-8"?>'
-    b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-)
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,10 @@ class Asked:
 class Server:
     """The endpoint; `faults` are taken in order, each by the first request that it fits.
 
-    A fault is ("list", "slow"): SlowDown; (KEY, "slow"); (KEY, "cut"): half of the object's bytes,
-    then the connection ends; (KEY, "nothing"): none of them; or (KEY, "hang"): half of them, then
-    nothing until `freed` is set. What stands in `before` is done before its key is read, once.
+    A fault is of a listing ("list"), of anything ("all") or of the object of a key. "503 SlowDown"
+    answers with that error, which quotes what was signed as S3's do; "cut" sends half of the bytes,
+    then the connection ends; "nothing" sends none of them; "hang" sends half of them, then nothing
+    until `freed` is set. What stands in `before` is done before its key is read, once.
     """
 
     faults: list[tuple[str, str]] = field(default_factory=list)
@@ -88,7 +86,8 @@ class Server:
         """What is to go wrong with the request."""
         for fault in self.faults:
             what, how = fault
-            if asked.is_listing if what == "list" else asked.is_object(what):
+            fits = asked.is_listing if what == "list" else asked.is_object(what)
+            if fits or what == "all":
                 self.faults.remove(fault)
                 return how
         return None
@@ -115,6 +114,15 @@ def running() -> Iterator[Server]:
         moto.stop()
 
 
+def _error(code: str, asked: Asked) -> bytes:
+    """The error as S3 and STS write it: it quotes the request."""
+    signed = escape(f"{asked.headers.get('Authorization')} {SECRET} {asked.body}")
+    inner = f"<Code>{code}</Code><Message>{signed}</Message>"
+    if asked.body:
+        return f"<ErrorResponse><Error>{inner}</Error></ErrorResponse>".encode()
+    return f"<Error>{inner}<StringToSign>{signed}</StringToSign></Error>".encode()
+
+
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -129,8 +137,10 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             for key in [key for key in server.before if asked.is_object(key)]:
                 server.before.pop(key)()
             fault = server.take(asked)
-            if fault == "slow":
-                self.answer(503, [("Content-Type", "application/xml")], SLOW_DOWN)
+            if fault is not None and fault[0].isdigit():
+                status, code = fault.split()
+                self.answer(int(status), [("Content-Type", "application/xml")],
+                            _error(code, asked))  # fmt: skip
                 return
             onward = http.client.HTTPConnection("127.0.0.1", server.moto, timeout=30)
             onward.request(self.command, self.path, body, dict(self.headers))

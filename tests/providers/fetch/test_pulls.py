@@ -4,36 +4,12 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 
 from data.errors import ProviderError, ProviderUnavailable, StoreError
 from data.store import steps
-from tests.providers.fetch.aws_exports import Bucket, Puller, at, cur_row, focus_row, part, told
-from tests.providers.fetch.s3_server import Server, running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-_numbers = count(1)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with running() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
-        yield server
-
-
-@pytest.fixture
-def puller(server: Server, tmp_path: Path) -> Puller:
-    server.faults.clear()
-    server.asked.clear()
-    return Puller(Bucket(server, f"bills-{next(_numbers)}"), tmp_path)
+from tests.providers.fetch.aws_exports import Puller, at, cur_row, focus_row, part, told
 
 
 def test_every_layout_of_aws_comes_whole_and_a_second_pull_downloads_nothing(
@@ -77,7 +53,7 @@ def test_bl_04_the_newest_months_are_on_the_second_page_of_the_listing(puller: P
     puller.bucket.data_export("2026-11", "r11", 16, 32, 64)
     listed = puller.bucket.s3.get_paginator("list_objects_v2").paginate(Bucket=puller.bucket.name)
     assert [page["KeyCount"] for page in listed] == [1000, 50]
-    puller.bucket.server.faults.append(("list", "slow"))
+    puller.bucket.server.faults.append(("list", "503 SlowDown"))
     puller.pull()
     assert puller.costs() == {"2026-09": 3, "2026-10": 12, "2026-11": 112}
     pages = [one for one in puller.bucket.server.asked if one.is_listing]
@@ -145,6 +121,28 @@ def test_the_newest_complete_delivery_is_loaded_where_the_newest_lacks_a_part(
     assert told(fetched) == [("loaded", "2026-11"), ("rejected", "2026-11")]
     assert "/a3/report-2.csv.gz: missing part" in str(fetched.deliveries[1].reason)
     assert puller.costs() == {"2026-11": 110}
+
+
+def test_a_former_report_that_was_written_over_is_not_put_together_of_new_files(
+    puller: Puller,
+) -> None:
+    """The former delivery has one file, the new one writes it over and lacks its second."""
+    puller.bucket.legacy("2026-11", "a1", 100, written=at(1), overwrites=True)
+    puller.bucket.legacy("2026-11", "a2", 60, 50, written=at(2), overwrites=True, leave_out=1)
+    assert told(puller.pull()) == [("rejected", "2026-11")]
+    assert puller.costs() == {}
+    puller.bucket.legacy("2026-11", "a2", 60, 50, written=at(2), overwrites=True)
+    assert told(puller.pull()) == [("loaded", "2026-11")]
+    assert puller.costs() == {"2026-11": 110}
+
+
+def test_names_that_the_engine_would_take_for_patterns_are_files_like_others(
+    puller: Puller,
+) -> None:
+    puller.bucket.put("exports/a/bill [1]*.csv.gz", part([cur_row("2026-10", 5)], "csv.gz"))
+    puller.bucket.put("exports/b/c..d/{x},y?.csv.gz", part([cur_row("2026-11", 7)], "csv.gz"))
+    assert told(puller.pull()) == [("loaded", "2026-10"), ("loaded", "2026-11")]
+    assert puller.costs() == {"2026-10": 5, "2026-11": 7}
 
 
 def test_a_legacy_assembly_newer_than_the_top_manifest_is_still_being_written(
