@@ -24,6 +24,8 @@ from data.money import PRECISION, SCALE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# How the findings of such checks are called in QUALITY.
+ADDS_UP = "adds_up_"
 # A difference below this share of what is expected, or below a cent, is rounding.
 SLACK = Decimal("0.01")
 # The negation is the exact opposite of the covered rows: only the last digits may differ.

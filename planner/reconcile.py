@@ -16,7 +16,7 @@ import pandas as pd
 from data import money
 from data.frames import records
 from data.hours import HOUR
-from data.identities import NEGATION, PLAN, RESERVATION, broken, identities
+from data.identities import ADDS_UP, NEGATION, PLAN, RESERVATION, broken, identities
 from data.money import PRECISION, SCALE
 from data.quality import MEASURED_SHARE, Finding
 from planner.nodes import last_segment
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from data.hours import Window
     from data.identities import Identity
 
-PREFIX = "adds_up_"
 # What was read may differ from an invoice by this share of it: taxes and rounding of late rows.
 INVOICE_SHARE = Decimal("0.005")
 # Used and unused parts may differ by this share from what a commitment costs by its stated rate.
@@ -81,7 +80,7 @@ def _finding(
 ) -> Finding:
     currency, is_off, count = more
     severity = "warning" if is_off else "info"
-    return Finding(PREFIX + check, scope, severity, detail, count, difference, currency)
+    return Finding(ADDS_UP + check, scope, severity, detail, count, difference, currency)
 
 
 def identity_findings(found: Iterable[Identity]) -> list[Finding]:

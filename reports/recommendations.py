@@ -12,7 +12,7 @@ import jinja2
 
 from data.frames import records
 from data.names import short_name
-from reports import answer, ladder, numbers, restated, risks, unmet, why
+from reports import adds_up, answer, ladder, numbers, restated, risks, unmet, why
 from reports.tables import Tables
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         commitments=records(tables.commitments),
         limits=records(tables.limits),
         findings=_findings(tables),
+        more_findings=max(0, len(_listed(tables)) - MOST_ROWS),
+        sums=adds_up.view(tables.quality, MOST_ROWS),
         finding_counts=Counter(tables.quality["severity"].tolist()),
         prices=_prices(summary.rejected_prices),
         stale=[row for row in summary.freshness if row.stale],
@@ -228,9 +230,14 @@ def _held_off(row: ClassRow) -> Decimal:
 
 
 def _findings(tables: Tables) -> list[dict[str, Any]]:
-    found = records(tables.quality)
+    found = _listed(tables)
     found.sort(key=lambda row: (_SEVERITIES.index(row["severity"]), row["check"], row["scope"]))
     return found[:MOST_ROWS]
+
+
+def _listed(tables: Tables) -> list[dict[str, Any]]:
+    """The findings that the table of findings is of: checks of sums have a table of their own."""
+    return [row for row in records(tables.quality) if not adds_up.is_check(row)]
 
 
 def _prices(rejected: Iterable[RejectedPrice]) -> dict[str, Any]:
