@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # One setting for all demand, chosen on public traces at many cuts and windows: results are flat
 # around it. Half-lives are days; None forgets nothing.
-_RECENT: tuple[float, ...] = (1.0, 7.0)
-_VIEWS: tuple[float | None, ...] = (1.0, 3.0, None)
+_RECENT: tuple[float, ...] = (0.7, 7.0)
+_VIEWS: tuple[float | None, ...] = (1.0, None)
 _LONG = 168.0  # days; what the hope of a return rests on: demand of a year ago says little
 _CAUTION = 6.0  # how fast trust in the recent level goes as demand is seen to fall
 _MARGIN = 0.06  # worth asked for above the price where the recent level is not trusted at all
