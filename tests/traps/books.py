@@ -95,11 +95,19 @@ def changed(base: dict[str, str], *changes: dict[str, Any]) -> list[dict[str, An
     return [{**base, **change} for change in changes]
 
 
+def of_account(trap: str, rows: Sequence[dict[str, Any]], **names: str) -> list[dict[str, Any]]:
+    """The rows as those of an account of their own, which is named like the trap."""
+    return [
+        {**row, **{column: name.format(trap) for column, name in names.items()}} for row in rows
+    ]
+
+
 @dataclass
 class Books:
     """One store and the folder beside it that the files are written to."""
 
     folder: Path
+    _fleet: Any = None
 
     def __post_init__(self) -> None:
         self.store = Store.open(self.folder / "store")
@@ -133,8 +141,7 @@ class Books:
         frame = totals(self.store.table("billing"), list(where) or ["source"])
         assert frame["currency"].nunique() <= 1
         for column, value in where.items():
-            found = frame[column].isna() if value is None else frame[column] == value
-            frame = frame[found]
+            frame = frame[frame[column].astype(str) == value]
         stated = [Decimal(value) for value in frame[name] if value is not None]
         return sum(stated, Decimal(0)) if stated else None
 
@@ -147,16 +154,17 @@ class Books:
         table = self.store.table("billing").order_by("source_row_no")
         return [tuple(row[c] for c in columns) for row in table.to_pyarrow().to_pylist()]
 
-    def session(self, day: date = date(2026, 11, 30), config: str | None = None) -> Any:
-        path = None
-        if config is not None:
-            path = self.folder / "loadfactor.toml"
-            path.write_text(config)
-        return session.open_session(path, self.store.path, day, read_table)
+    def session(self, day: date = date(2026, 11, 30)) -> Any:
+        return session.open_session(None, self.store.path, day, read_table)
 
-    def fleet(self, day: date = date(2026, 11, 30), config: str | None = None) -> Any:
-        """FLEET_HOURS of every hour before the day that has data."""
-        return session.observe(self.session(day, config), whole_days=False).fleet.hours
+    def fleet(self, day: date = date(2026, 11, 30), **where: Any) -> Any:
+        """FLEET_HOURS of every hour before the day that has data; built once."""
+        if self._fleet is None:
+            self._fleet = session.observe(self.session(day), whole_days=False).fleet.hours
+        found = self._fleet
+        for column, value in where.items():
+            found = found[found[column] == value]
+        return found
 
     def checks(self, day: date = date(2026, 11, 30)) -> dict[str, str]:
         """The words of `check` by the name of the check."""

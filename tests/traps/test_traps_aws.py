@@ -1,4 +1,7 @@
-"""Traps of AWS bills, each with the right value worked out by hand, from the file to the answer."""
+"""Traps of AWS bills, each with the right value worked out by hand, from the file to the answer.
+
+All but one lie in one file, each in a linked account that is named like its trap.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner import session
-from tests.azure_runs import EA
 from tests.traps.books import (
     AWS,
-    FOCUS,
     NO_MACHINE,
+    RI,
     RI_COVERED,
     RI_FEE,
     SP,
@@ -22,123 +24,134 @@ from tests.traps.books import (
     Books,
     at,
     changed,
+    of_account,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+ID = {"identity_line_item_id": "abc", "identity_time_interval": "2026-11-02T03:00:00Z/..."}
+POD = {"split_line_item_parent_resource_id": "i-26", "line_item_resource_id": "pod/train-0",
+       "line_item_usage_type": "USE1-EKS-EC2-GPU-Hours", "line_item_unblended_cost": "49.16",
+       "line_item_product_code": "AmazonEKS", "product_instance_type": ""}  # fmt: skip
+SOFTWARE = {"line_item_product_code": "4w1nzgkvexample", "line_item_unblended_cost": "20",
+            "bill_billing_entity": "AWS Marketplace", "pricing_public_on_demand_cost": "",
+            "line_item_resource_id": "i-28",
+            "line_item_usage_type": "USE1-SoftwareUsage:p5.48xlarge"}  # fmt: skip
+SUPPORT = {**NO_MACHINE, "line_item_product_code": "AWSSupportEnterprise",
+           "line_item_usage_type": "Dollar", "line_item_unblended_cost": "500"}  # fmt: skip
+PLAN_FEE = {**NO_MACHINE, **at(0, 1), "line_item_line_item_type": "SavingsPlanUpfrontFee",
+            "line_item_product_code": "ComputeSavingsPlans", "line_item_unblended_cost": "8760",
+            "savings_plan_savings_plan_a_r_n": SP}  # fmt: skip
+RI_UPFRONT = {
+    **NO_MACHINE,
+    **at(0, 1),
+    "line_item_line_item_type": "Fee",
+    "line_item_usage_type": "USE1-HeavyUsage:p5.48xlarge",
+    "line_item_unblended_cost": "21600",
+    "reservation_reservation_a_r_n": RI,
+}
+# A month at 1,600 on demand: 600 recurring and 21,600 / 36 = 600 upfront make 1,200 of it.
+MONTH = {
+    "line_item_usage_start_date": "2026-11-01T00:00:00Z",
+    "line_item_usage_end_date": "2026-12-01T00:00:00Z",
+    "line_item_usage_amount": "720",
+}
+RETURNED = {"line_item_line_item_type": "Refund", "line_item_unblended_cost": "-8760"}
+CASES = {
+    "01": changed(AWS, {**RI_COVERED, **at(3)}, {**RI_COVERED, **at(4)}, RI_FEE),
+    # An hour that a plan of 75 an hour covers at 60.
+    "02": changed(AWS, SP_COVERED, SP_NEGATION, SP_FEE),
+    "04": changed(AWS, RI_UPFRONT, PLAN_FEE, *({**RI_COVERED, **at(3, d)} for d in (1, 2, 3))),
+    "19": changed(AWS, ID, {**ID, "line_item_resource_id": "i-2"}) * 2,
+    "26": changed(AWS, {"line_item_resource_id": "i-26"}, POD, POD),
+    "28": changed(AWS, {"line_item_resource_id": "i-28"}, SOFTWARE, SUPPORT),
+    "10": changed(AWS, SP_COVERED, SP_NEGATION),
+    "11": changed(AWS, PLAN_FEE, {**PLAN_FEE, **RETURNED}),
+    "13": changed(
+        AWS,
+        {**RI_COVERED, **MONTH, "reservation_effective_cost": "1200",
+         "pricing_public_on_demand_cost": "1600"},
+        {**RI_FEE, **MONTH, "line_item_unblended_cost": "600",
+         "reservation_unused_amortized_upfront_fee_for_billing_period": "0",
+         "reservation_unused_recurring_fee": "0"},
+        {**RI_UPFRONT, **MONTH},
+    ),
+}  # fmt: skip
 
-@pytest.fixture
-def books(tmp_path: Path) -> Books:
-    return Books(tmp_path)
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> Books:
+    rows = [
+        row
+        for trap, case in CASES.items()
+        for row in of_account(trap, case, line_item_usage_account_id="0000000000{}",
+                              bill_payer_account_id="1000000000{}")
+    ]  # fmt: skip
+    return Books(tmp_path_factory.mktemp("aws")).load_rows(rows)
 
 
-@pytest.fixture
-def plan_hour(books: Books) -> Books:
-    """An hour that a plan of 75 an hour covers at 60: covered row, negation, recurring fee."""
-    return books.load_rows(changed(AWS, SP_COVERED, SP_NEGATION, SP_FEE))
+def account(trap: str) -> dict[str, str]:
+    return {"account": f"0000000000{trap}"}
 
 
 def test_trap_01_the_recurring_fee_of_a_reservation_is_not_counted_beside_its_usage(
     books: Books,
 ) -> None:
-    books.load_rows(changed(AWS, {**RI_COVERED, **at(3)}, {**RI_COVERED, **at(4)}, RI_FEE))
     # 61.5 + 61.5 used; 12.25 + 3.5 unused; not the whole fee of 1000 once more (1123 or 1138.75)
-    assert books.sum() == D("138.75")
-    assert books.sum(commitment_status="unused") == D("15.75")
-    assert books.sum("billed_cost") == 1000
-    assert books.sum("gpu_hours") == 16
-    assert set(books.by("purchase_option")) == {"reserved"}
+    assert books.sum(**account("01")) == D("138.75")
+    assert books.sum(**account("01"), commitment_status="unused") == D("15.75")
+    assert books.sum("billed_cost", **account("01")) == 1000
+    assert books.sum("gpu_hours", **account("01")) == 16
+    assert books.sum("source_rows", **account("01"), purchase_option="reserved") == 3
 
 
 def test_trap_02_negation_is_in_the_billed_sum_and_not_in_the_amortised_one(
-    plan_hour: Books,
+    books: Books,
 ) -> None:
     # billed: 98.32 - 98.32 + 75; amortised: 60 used + (75 - 60) unused
-    assert plan_hour.sum("billed_cost") == 75
-    assert plan_hour.sum() == 75
-    assert plan_hour.by("charge_type") == {"usage": D(60), "adjustment": D(0), "fee": D(15)}
+    assert books.sum("billed_cost", **account("02")) == 75
+    assert books.sum(**account("02")) == 75
+    assert books.sum(**account("02"), charge_type="adjustment") == 0
 
 
 def test_trap_03_the_recurring_fee_of_a_plan_costs_only_what_no_usage_took(
-    plan_hour: Books,
+    books: Books,
 ) -> None:
-    assert plan_hour.by("commitment_status") == {"used": D(60), "unused": D(15), None: D(0)}
-    assert plan_hour.sum("gpu_hours", commitment_status="unused") == 0
-    # All of it is in the fleet's hours: 60 on the node, 15 free, none twice (135).
-    assert sum(plan_hour.fleet()["cost"]) == 75
+    assert books.sum(**account("02"), commitment_status="used") == 60
+    assert books.sum(**account("02"), commitment_status="unused") == 15  # not 75
+    # All of it is in the fleet's hours: 60 on the node, 15 on what stood free.
+    assert sum(books.fleet(**account("02"))["cost"]) == 75
 
 
 def test_trap_04_an_upfront_fee_is_no_spike_in_the_amortised_days(books: Books) -> None:
-    upfront = {
-        **NO_MACHINE,
-        **at(0, 1),
-        "line_item_line_item_type": "Fee",
-        "line_item_usage_type": "USE1-HeavyUsage:p5.48xlarge",
-        "line_item_unblended_cost": "21600",
-        "reservation_reservation_a_r_n": RI_FEE["reservation_reservation_a_r_n"],
-    }
-    plan = {
-        **NO_MACHINE,
-        **at(0, 1),
-        "line_item_line_item_type": "SavingsPlanUpfrontFee",
-        "line_item_unblended_cost": "8760",
-        "savings_plan_savings_plan_a_r_n": SP,
-    }
-    books.load_rows(changed(AWS, upfront, plan, *({**RI_COVERED, **at(3, d)} for d in (1, 2, 3))))
-    days = {str(day): cost for day, cost in books.by("day").items()}
-    assert days == {"2026-11-01": D("61.5"), "2026-11-02": D("61.5"), "2026-11-03": D("61.5")}
-    assert books.sum("billed_cost") == 21600 + 8760
+    for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
+        assert books.sum(**account("04"), day=day) == D("61.5")
+    assert books.sum("billed_cost", **account("04")) == 21600 + 8760
 
 
-def test_trap_05_unused_commitments_are_money_without_hours(
-    plan_hour: Books, tmp_path: Path
-) -> None:
-    """Of a plan 15, of a reservation 15.75, of an Azure reservation 9, of FOCUS 30."""
-    reserved = changed(AWS, RI_COVERED, RI_FEE)
-    other = {"bill_payer_account_id": "000055556666"}
-    plan_hour.load_rows([{**row, **other} for row in reserved], "ri.csv")
-    unused = {
-        **EA,
-        "ChargeType": "UnusedReservation",
-        "PricingModel": "Reservation",
-        "ReservationId": "r-1",
-        "CostInBillingCurrency": "9",
-        "ResourceId": "",
-    }
-    plan_hour.load_rows([unused], "amortized.csv")
-    rest = {**FOCUS, "PricingCategory": "Committed", "CommitmentDiscountId": SP, "BilledCost": "0",
-            "CommitmentDiscountStatus": "Unused", "EffectiveCost": "30", "ConsumedQuantity": "",
-            "BillingAccountId": "000077778888"}  # fmt: skip
-    plan_hour.load_rows([rest], "focus.csv")
-    # 15 + 15.75 + 9 + 30
-    assert plan_hour.sum(commitment_status="unused") == D("69.75")
-    assert plan_hour.sum("gpu_hours", commitment_status="unused") == 0
-    assert plan_hour.sum("instance_hours", commitment_status="unused") == 0
-    # The two used node-hours alone.
-    assert plan_hour.sum("gpu_hours") == 16
+def test_trap_05_unused_commitments_are_money_without_hours(books: Books) -> None:
+    # Of the reservation 15.75, of the plan 15.
+    unused = {"commitment_status": "unused"}
+    assert books.sum(**account("01"), **unused) + books.sum(**account("02"), **unused) == D("30.75")
+    assert books.sum("gpu_hours", **unused) == books.sum("instance_hours", **unused) == 0
+    # The node of the covered hour alone, not it and what was unused.
+    assert books.sum("gpu_hours", **account("02")) == 8
 
 
 def test_trap_19_line_item_ids_repeat_and_no_row_is_lost(books: Books) -> None:
-    same = {"identity_line_item_id": "abc", "identity_time_interval": "2026-11-02T03:00:00Z/..."}
-    books.load_rows([{**AWS, **same}, {**AWS, **same, "line_item_resource_id": "i-2"}] * 2)
-    assert books.sum("source_rows") == 4
-    assert books.sum() == D("393.28")  # 4 x 98.32
+    assert books.sum("source_rows", **account("19")) == 4
+    assert books.sum(**account("19")) == D("393.28")  # 4 x 98.32
 
 
 def test_trap_26_pod_rows_of_split_allocation_repeat_no_money_of_their_node(books: Books) -> None:
-    pod = {"split_line_item_parent_resource_id": "i-1", "line_item_resource_id": "pod/train-0",
-           "line_item_usage_type": "USE1-EKS-EC2-GPU-Hours", "line_item_unblended_cost": "49.16",
-           "split_line_item_split_cost": "49.16", "line_item_product_code": "AmazonEKS",
-           "product_instance_type": ""}  # fmt: skip
-    books.load_rows(changed(AWS, {"split_line_item_parent_resource_id": ""}, pod, pod))
     # The node's 98.32, not 98.32 + 49.16 + 49.16.
-    assert (books.sum(), books.sum("billed_cost")) == (D("98.32"), D("98.32"))
-    assert books.sum("gpu_hours") == 8
-    assert sum(books.fleet()["cost"]) == D("98.32")
+    assert books.sum(**account("26")) == books.sum("billed_cost", **account("26")) == D("98.32")
+    assert books.sum("gpu_hours", **account("26")) == 8
+    assert sum(books.fleet(**account("26"))["cost"]) == D("98.32")
 
 
-def test_trap_27_a_commitment_that_other_accounts_use_is_one_commitment(books: Books) -> None:
+def test_trap_27_a_commitment_that_other_accounts_use_is_one_commitment(tmp_path: Path) -> None:
     """The payer owns it, two linked accounts use it: 2 of 3 hours, the third is unused."""
     one = {**SP_COVERED, "line_item_usage_account_id": "000000000001"}
     two = {**SP_COVERED, **at(4), "line_item_usage_account_id": "000000000002",
@@ -148,16 +161,16 @@ def test_trap_27_a_commitment_that_other_accounts_use_is_one_commitment(books: B
              "savings_plan_used_commitment": used, "line_item_unblended_cost": "60",
              "line_item_usage_account_id": "000011112222"}
             for hour, used in ((3, "60"), (4, "60"), (5, "0"))]  # fmt: skip
-    books.load_rows(changed(AWS, one, two, other, *fees))
+    books = Books(tmp_path).load_rows(changed(AWS, one, two, other, *fees))
     # 60 in one account, 60 + 98.32 in the other, 60 unused in the payer's.
     assert books.by("account") == {
         "000000000001": D(60), "000000000002": D("158.32"), "000011112222": D(60),
     }  # fmt: skip
-    (books.folder / "commitments.csv").write_text(
+    (tmp_path / "commitments.csv").write_text(
         "id,cloud,account,kind,usd_per_hour,region,start,end,payment\n"
         f"{SP},aws,000011112222,savings_plan,60,,2026-11-01,2027-11-01,no_upfront\n"
     )
-    books.load(books.folder / "commitments.csv")
+    books.load(tmp_path / "commitments.csv")
     (row,) = session.commitments_answer(books.session())
     # A month of 730 hours: 60 x 730 = 43800, of which two thirds are used.
     assert (D(row["committed"]), D(row["used"]), D(row["unused"])) == (43800, 29200, 14600)
@@ -165,56 +178,28 @@ def test_trap_27_a_commitment_that_other_accounts_use_is_one_commitment(books: B
 
 
 def test_trap_28_marketplace_and_support_are_no_part_of_a_gpu_rate(books: Books) -> None:
-    software = {"line_item_product_code": "4w1nzgkvexample", "line_item_unblended_cost": "20",
-                "bill_billing_entity": "AWS Marketplace", "pricing_public_on_demand_cost": "",
-                "line_item_usage_type": "USE1-SoftwareUsage:p5.48xlarge"}  # fmt: skip
-    support = {
-        **NO_MACHINE,
-        "line_item_product_code": "AWSSupportEnterprise",
-        "line_item_usage_type": "Dollar",
-        "line_item_unblended_cost": "500",
-    }
-    books.load_rows(changed(AWS, {}, software, support))
-    assert books.sum() == D("618.32")  # all of the bill's money
-    fleet = books.fleet()
+    assert books.sum(**account("28")) == D("618.32")  # all of the bill's money
+    fleet = books.fleet(**account("28"))
     # 98.32 over 8 GPU-hours: neither 118.32 nor 618.32.
     assert (sum(fleet["cost"]), sum(fleet["gpu_hours"])) == (D("98.32"), 8)
 
 
 def test_bl_10_savings_plan_rows_are_one_hour_at_the_plans_price(books: Books) -> None:
-    books.load_rows(changed(AWS, SP_COVERED, SP_NEGATION))
-    assert books.sum("instance_hours") == 1
-    assert books.sum() == 60  # not 158.32
-    assert books.sum("billed_cost") == 0  # 98.32 - 98.32
+    assert books.sum("instance_hours", **account("10")) == 1
+    assert books.sum(**account("10")) == 60  # not 158.32
+    assert books.sum("billed_cost", **account("10")) == 0  # 98.32 - 98.32
     # The negation has no resource: a sum by instance loses it, and loses nothing.
-    assert sum(books.fleet()["cost"]) == 60
+    assert sum(books.fleet(**account("10"))["cost"]) == 60
 
 
 def test_bl_10_a_plan_that_is_returned_adds_nothing(books: Books) -> None:
-    bought = {**NO_MACHINE, "line_item_line_item_type": "SavingsPlanUpfrontFee",
-              "line_item_product_code": "ComputeSavingsPlans", "line_item_unblended_cost": "8760",
-              "savings_plan_savings_plan_a_r_n": SP}  # fmt: skip
-    returned = {**bought, "line_item_line_item_type": "Refund", "line_item_unblended_cost": "-8760"}
-    books.load_rows(changed(AWS, bought, returned))
-    assert (books.sum(), books.sum("billed_cost")) == (0, 0)
+    assert (books.sum(**account("11")), books.sum("billed_cost", **account("11"))) == (0, 0)
 
 
 def test_bl_13_an_upfront_fee_is_in_the_amortised_rate_and_not_subtracted_once_more(
     books: Books,
 ) -> None:
-    """A month at 1,600 on demand; 600 recurring and 21,600 / 36 = 600 upfront make 1,200."""
-    month = {
-        "line_item_usage_start_date": "2026-11-01T00:00:00Z",
-        "line_item_usage_end_date": "2026-12-01T00:00:00Z",
-        "line_item_usage_amount": "720",
-    }
-    covered = {**RI_COVERED, **month, "reservation_effective_cost": "1200",
-               "pricing_public_on_demand_cost": "1600"}  # fmt: skip
-    fee = {**RI_FEE, **month, "line_item_unblended_cost": "600",
-           "reservation_unused_amortized_upfront_fee_for_billing_period": "0",
-           "reservation_unused_recurring_fee": "0"}  # fmt: skip
-    upfront = {**fee, "line_item_line_item_type": "Fee", "line_item_unblended_cost": "21600"}
-    books.load_rows(changed(AWS, covered, fee, upfront))
-    listed, cost = books.sum("list_cost", charge_type="usage"), books.sum()
+    listed = books.sum("list_cost", **account("13"), charge_type="usage")
+    cost = books.sum(**account("13"))
     assert (listed, cost) == (1600, 1200)
     assert (listed - cost) / listed == D("0.25")  # not (400 - 600) / 1600 = -0.125
