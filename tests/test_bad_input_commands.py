@@ -97,7 +97,7 @@ def test_a_store_of_a_newer_version_is_left_alone(store, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     csv_file(tmp_path / "a.csv", [CUR])
     catalogue = store / "catalogue.json"
-    catalogue.write_text(json.dumps(json.loads(catalogue.read_text()) | {"version": 2}))
+    catalogue.write_text(json.dumps(json.loads(catalogue.read_text()) | {"version": 3}))
     before = contents(store)
     answer = call(*words, "--store", store, "--json")
     assert (answer.code, answer.error["kind"]) == (1, "store")
