@@ -125,6 +125,7 @@ def _assumed(own: Any, role: str, external_id: str | None, how: str) -> SignedIn
     fetcher = AssumeRoleCredentialFetcher(
         client_creator=client, source_credentials=source, role_arn=role, extra_args=extra
     )
-    inner = botocore.session.get_session()
-    inner.get_component("credential_provider").insert_before("env", _Role(fetcher))
+    inner = botocore.session.Session(profile=None if own.profile_name == "default" else
+                                     own.profile_name)  # fmt: skip
+    inner.get_component("credential_provider").providers.insert(0, _Role(fetcher))
     return SignedIn(boto3.Session(botocore_session=inner), f"the role {role}", region)

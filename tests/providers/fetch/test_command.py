@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import resource
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from data.sample.generate import generate
-from tests.program import call, run
+from tests.program import call
 from tests.providers.fetch.aws_exports import Bucket, cur_row, part
 from tests.providers.fetch.s3_server import KEY, SECRET
 
@@ -81,17 +81,45 @@ def test_the_answer_names_every_source_and_delivery(place: Place) -> None:
 
 
 def test_a_second_run_downloads_nothing_and_takes_less_than_three_seconds(place: Place) -> None:
-    place.bucket.data_export("2026-11", "r1", 100)
+    for month in range(1, 12):
+        place.bucket.data_export(f"2026-{month:02d}", f"r{month}", 100)
     assert place.fetch().code == 0
     place.bucket.server.asked.clear()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = run("fetch", *place.words(), "--json")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert (done.code, done.json["sources"][0]["objects"]) == (0, 0), done.err
+    before = time.process_time()
+    done = place.fetch("--json")
     # Its own seconds, which the other work of the machine does not change.
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
+    assert time.process_time() - before < 3
+    assert (done.code, done.json["sources"][0]["objects"]) == (0, 0), done.err
     asked = [(one.method, one.is_listing) for one in place.bucket.server.asked]
     assert asked == [("HEAD", False), ("GET", True)]
+
+
+def test_two_payer_accounts_are_two_sources_with_credentials_of_their_own(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by its profile, one by a role that another profile may assume."""
+    keys = {"payer": "AKIAPLANTEDPAYER0000", "base": "AKIAPLANTEDBASE00000"}
+    login = place.folder / "credentials"
+    login.write_text("".join(
+        f"[{name}]\naws_access_key_id = {key}\naws_secret_access_key = {SECRET}\n"
+        for name, key in keys.items()
+    ))  # fmt: skip
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(login))
+    place.bucket.data_export("2026-11", "r1", 100)
+    row = {**cur_row("2026-11", 7), "bill_payer_account_id": "0022"}
+    place.bucket.put("other/bill.csv.gz", part([row], "csv.gz"))
+    other = f'billing = "s3://{place.bucket.name}/other"\nprofile = "base"\nrole_arn = "{ROLE}"'
+    place.more = {"aws-other": f'kind = "aws"\n{other}'}
+    answer = place.fetch("--json", profile="payer")
+    assert answer.code == 0, answer.out
+    assert [len(one["deliveries"]) for one in answer.json["sources"]] == [1, 1]
+    billed = call("totals", "--by", "source", "--store", place.store, "--json").json["rows"]
+    assert [one["effective_cost"] for one in billed] == ["107"]
+    signed = [one.headers["Authorization"] for one in place.bucket.server.asked]
+    assert [keys["payer"] in one for one in signed[:4]] == [True] * 4  # two answers, two objects
+    assert keys["base"] in signed[4]
+    assert all("Credential=ASIA" in one for one in signed[5:])
+    assert [path.name for path in (place.store / "landing").iterdir()].count("aws-other") == 1
 
 
 def test_bl_04_a_bill_whose_newest_hour_is_old_is_told_loudly(place: Place) -> None:
