@@ -139,9 +139,9 @@ class Books:
     def sum(self, name: str = "effective_cost", **where: Any) -> Decimal | None:
         """One sum of `totals` over the groups that have these values; one currency."""
         frame = totals(self.store.table("billing"), list(where) or ["source"])
-        assert frame["currency"].nunique() <= 1
         for column, value in where.items():
             frame = frame[frame[column].astype(str) == value]
+        assert frame["currency"].nunique() <= 1
         stated = [Decimal(value) for value in frame[name] if value is not None]
         return sum(stated, Decimal(0)) if stated else None
 

@@ -13,6 +13,7 @@ import pytest
 from planner import session
 from tests.traps.books import (
     AWS,
+    BLOCK_FEE,
     NO_MACHINE,
     RI,
     RI_COVERED,
@@ -58,6 +59,15 @@ MONTH = {
     "line_item_usage_amount": "720",
 }
 RETURNED = {"line_item_line_item_type": "Refund", "line_item_unblended_cost": "-8760"}
+BLOCK = "arn:aws:ec2:us-east-1:000000000024:capacity-reservation/cr-1"
+DAY = {"line_item_usage_start_date": "2026-11-02T00:00:00Z",
+       "line_item_usage_end_date": "2026-11-03T00:00:00Z"}  # fmt: skip
+IN_BLOCK = {
+    "line_item_unblended_cost": "0",
+    "line_item_resource_id": "i-24",
+    "capacity_reservation_capacity_reservation_arn": BLOCK,
+    "capacity_reservation_capacity_reservation_type": "EC2 Capacity Block for ML",
+}
 CASES = {
     "01": changed(AWS, {**RI_COVERED, **at(3)}, {**RI_COVERED, **at(4)}, RI_FEE),
     # An hour that a plan of 75 an hour covers at 60.
@@ -68,6 +78,35 @@ CASES = {
     "28": changed(AWS, {"line_item_resource_id": "i-28"}, SOFTWARE, SUPPORT),
     "10": changed(AWS, SP_COVERED, SP_NEGATION),
     "11": changed(AWS, PLAN_FEE, {**PLAN_FEE, **RETURNED}),
+    "09": [
+        {**AWS, "line_item_usage_type": f"USE1-BoxUsage:{kind}", "product_instance_type": kind,
+         "line_item_resource_id": f"i-{kind}"}
+        for kind in ("p5.48xlarge", "p5.4xlarge", "p5e.48xlarge", "p5en.48xlarge")
+    ],
+    "17": changed(AWS, {"line_item_currency_code": "NOK"}, {"line_item_currency_code": "USD"}),
+    # A block of two nodes from 11:30 to 11:30, 2000 less 80: 1920 / 48 = 40 an instance-hour.
+    "24": changed(
+        AWS,
+        {**BLOCK_FEE, **DAY, "line_item_unblended_cost": "2000"},
+        {**BLOCK_FEE, **DAY, "line_item_unblended_cost": "-80",
+         "line_item_line_item_type": "Refund"},
+        {**IN_BLOCK, **at(11), "line_item_usage_start_date": "2026-11-02T11:30:00Z",
+         "line_item_usage_amount": "0.5"},
+        *({**IN_BLOCK, **at(hour)} for hour in range(12, 24)),
+        {**at(11, 3), "line_item_resource_id": "i-25"},  # the bill reaches the block's end
+    ),
+    # Half of an hour is covered, half is on demand; and two rows that look alike are two.
+    "30": changed(
+        AWS,
+        {**SP_COVERED, "line_item_usage_amount": "0.5", "line_item_resource_id": "i-30",
+         "savings_plan_savings_plan_effective_cost": "30", "line_item_unblended_cost": "49.16"},
+        {"line_item_usage_amount": "0.5", "line_item_unblended_cost": "49.16",
+         "line_item_resource_id": "i-30"},
+        {"line_item_usage_amount": "0.25", "line_item_unblended_cost": "24.58",
+         "line_item_resource_id": "i-31"},
+        {"line_item_usage_amount": "0.25", "line_item_unblended_cost": "24.58",
+         "line_item_resource_id": "i-31"},
+    ),
     "13": changed(
         AWS,
         {**RI_COVERED, **MONTH, "reservation_effective_cost": "1200",
@@ -88,7 +127,13 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Books:
         for row in of_account(trap, case, line_item_usage_account_id="0000000000{}",
                               bill_payer_account_id="1000000000{}")
     ]  # fmt: skip
-    return Books(tmp_path_factory.mktemp("aws")).load_rows(rows)
+    found = Books(tmp_path_factory.mktemp("aws")).load_rows(rows)
+    (found.folder / "commitments.csv").write_text(
+        "id,cloud,account,kind,instance_type,region,count,start,end,payment\n"
+        "cr-1,aws,000000000024,capacity_block,p5.48xlarge,us-east-1,2,"
+        "2026-11-02T11:30:00Z,2026-11-03T11:30:00Z,all_upfront\n"
+    )
+    return found.load(found.folder / "commitments.csv")
 
 
 def account(trap: str) -> dict[str, str]:
@@ -139,9 +184,41 @@ def test_trap_05_unused_commitments_are_money_without_hours(books: Books) -> Non
     assert books.sum("gpu_hours", **account("02")) == 8
 
 
+def test_trap_09_p5e_and_p5en_are_no_h100(books: Books) -> None:
+    def hours(model: str) -> D | None:
+        return books.sum("gpu_hours", **account("09"), gpu_model=model)
+
+    assert hours("H100-SXM5-80GB") == 9  # 8 + 1
+    assert hours("H200-SXM5-141GB") == 16
+
+
+def test_trap_17_amounts_of_two_currencies_are_never_added(books: Books) -> None:
+    found = {}
+    for currency in ("NOK", "USD"):
+        found[currency] = books.sum(**account("17"), currency=currency)
+    assert found == {"NOK": D("98.32"), "USD": D("98.32")}
+    costs = {code: sum(part["cost"]) for code, part in
+             books.fleet(**account("17")).groupby("currency")}  # fmt: skip
+    assert costs == found
+
+
 def test_trap_19_line_item_ids_repeat_and_no_row_is_lost(books: Books) -> None:
     assert books.sum("source_rows", **account("19")) == 4
     assert books.sum(**account("19")) == D("393.28")  # 4 x 98.32
+
+
+def test_trap_24_a_capacity_block_costs_its_fee_in_its_own_hours_and_never_looks_free(
+    books: Books,
+) -> None:
+    # The bill keeps the fee on its day, net of the refund.
+    assert books.sum(**account("24"), purchase_option="capacity_block") == 1920
+    hours = books.fleet(**account("24"), purchase_option="capacity_block")
+    day = hours[hours["hour_start"].dt.day == 2]
+    costs = {name: sum(part["cost"]) for name, part in day.groupby("instance_id")}
+    # On the 2nd the block lasts 12.5 hours on two nodes: i-24 ran in them all, the other in none.
+    assert costs == {"i-24": 500, "commitment:cr-1": 500}
+    assert sum(hours["cost"]) == 1920
+    assert sum(day.loc[day["instance_id"] == "i-24", "gpu_hours"]) == 100  # 12.5 x 8
 
 
 def test_trap_26_pod_rows_of_split_allocation_repeat_no_money_of_their_node(books: Books) -> None:
@@ -203,3 +280,15 @@ def test_bl_13_an_upfront_fee_is_in_the_amortised_rate_and_not_subtracted_once_m
     cost = books.sum(**account("13"))
     assert (listed, cost) == (1600, 1200)
     assert (listed - cost) / listed == D("0.25")  # not (400 - 600) / 1600 = -0.125
+
+
+def test_trap_30_rows_of_one_resource_and_hour_all_count_also_those_that_look_alike(
+    books: Books,
+) -> None:
+    # 30 covered and 49.16 on demand; and 2 x 24.58
+    assert books.sum("source_rows", **account("30")) == 4
+    assert books.sum(**account("30")) == D("128.32")
+    assert books.sum("gpu_hours", **account("30")) == 12  # 4 + 4, and 2 + 2
+    hours = books.fleet(**account("30"), instance_id="i-30")
+    costs = {option: sum(part["cost"]) for option, part in hours.groupby("purchase_option")}
+    assert costs == {"savings_plan": 30, "on_demand": D("49.16")}
