@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from data.errors import LoadfactorError, Problem, ProviderError, StoreError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from providers.fetch.contract import FetchTask
     from providers.gcp.bigquery import Shape
     from providers.gcp.places import TablePlace
+    from providers.gcp.projection import TableField
     from providers.gcp.survey import MonthVersion
 
 log = logging.getLogger("loadfactor")
@@ -125,7 +127,7 @@ def _pull_months(pull: _Pull, versions: list[MonthVersion]) -> None:
     """
     pull.task.store.refresh()
     known = set() if pull.task.force else known_ids(pull.task.store)
-    sql = _normal_form(pull)
+    sql = _normal_form(pull.shape.fields, pull.dataset, pull.warehouse.place.shown)
     broken: ProviderError | None = None
     failed: ProviderError | None = None
     for version in versions:
@@ -154,10 +156,11 @@ def _pull_months(pull: _Pull, versions: list[MonthVersion]) -> None:
         raise failed
 
 
-def _normal_form(pull: _Pull) -> str:
-    """The table in normal form and brought to the hour, as SQL over the common table EXPORT."""
-    _, raw = projection(pull.shape.fields, pull.warehouse.place.sql, "TRUE")
-    context = DeliveryContext(pull.warehouse.place.shown, pull.dataset, "", pull.columns)
+@lru_cache(maxsize=8)
+def _normal_form(fields: tuple[TableField, ...], dataset: str, shown: str) -> str:
+    """A table in normal form and brought to the hour, as SQL over the common table EXPORT."""
+    _, raw = projection(fields, EXPORT, "TRUE")
+    context = DeliveryContext(shown, dataset, "", columns_of(fields))
     return bigquery_sql(landing.travelling(hourly(with_findings(raw, context))))
 
 

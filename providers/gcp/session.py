@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from google.cloud.bigquery import Client as BigQueryClient
     from google.cloud.billing_v1 import CloudBillingClient
-    from google.cloud.storage import Client as StorageClient
+    from google.cloud.storage import Client as StorageClient  # type: ignore[import-untyped]  # same
 
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 BIGQUERY_HOST = "BIGQUERY_EMULATOR_HOST"

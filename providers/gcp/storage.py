@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from google.cloud.storage.retry import DEFAULT_RETRY
+from google.api_core.exceptions import NotFound
+from google.cloud.storage.retry import DEFAULT_RETRY  # type: ignore[import-untyped]  # no types
 
 from data.errors import Problem, ProviderUnavailable
 from providers.fetch.contract import StoredObject
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from google.cloud.storage import Client
+    from google.cloud.storage import Client  # type: ignore[import-untyped]  # no types
 
     from providers.gcp.places import BucketPlace
 
@@ -81,17 +82,24 @@ class Bucket:
 
     def _chunks(self, item: StoredObject, begun: int) -> Iterator[bytes]:
         """The object's bytes from `begun` on, one request each, as they are stored."""
-        blob = self._bucket.blob(item.key)
-        with told(f"{self._place}/{item.key}", self._remedy):
+        where = f"{self._place}/{item.key}"
+        blob = self._bucket.blob(item.key, generation=int(item.version))
+        with told(where, self._remedy):
             for start in range(begun, item.size, CHUNK):
-                yield blob.download_as_bytes(
-                    start=start,
-                    end=min(start + CHUNK, item.size) - 1,
-                    raw_download=True,
-                    if_generation_match=int(item.version),
-                    retry=_RETRY,
-                    timeout=_TIMEOUT,
-                )
+                try:
+                    yield blob.download_as_bytes(
+                        start=start,
+                        end=min(start + CHUNK, item.size) - 1,
+                        raw_download=True,
+                        retry=_RETRY,
+                        timeout=_TIMEOUT,
+                    )
+                except NotFound:  # this generation; without versioning the last one alone is kept
+                    what = "it changed or went after it was listed"
+                    problem = Problem(where, what, "run fetch again")
+                    raise ProviderUnavailable(
+                        "gcp: the export cannot be read now", [problem]
+                    ) from None
 
     def _check_size(self, item: StoredObject, size: int) -> None:
         if size == item.size:

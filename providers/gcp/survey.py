@@ -118,9 +118,10 @@ def survey(warehouse: Warehouse, shape: Shape, memory: Memory, as_of: date) -> i
     """
     listed, billed = _listed(warehouse, shape)
     since = (as_of - timedelta(days=DAYS_BACK)).strftime(_DAY)
+    ranges: list[tuple[str, str | None]] = []
     if listed is None:
-        days = None if shape.partitions is None or not memory.months else since
-        ranges = [] if days is None else [(days, None)]
+        if shape.partitions is not None and memory.months:
+            ranges = [(since, None)]
     else:
         changed = [
             day for day, stamp in listed.items() if day >= since or memory.stamps.get(day) != stamp
