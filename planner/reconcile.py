@@ -90,7 +90,7 @@ def identity_findings(found: Iterable[Identity]) -> list[Finding]:
     findings = [
         _finding(
             one.check,
-            f"{one.source}/{one.commitment}/{one.billing_period}",
+            f"{one.source}/{last_segment(one.commitment)}/{one.billing_period}",
             f"{one.detail}: rows are missing or doubled, or it covers accounts that are not loaded",
             one.difference,
             (one.currency, True, None),
@@ -211,7 +211,7 @@ def term_findings(billing: Any, commitments: pd.DataFrame) -> list[Finding]:
         detail = (
             f"over its term used and unused parts are {row['used']:,.2f}, paid {row['paid']:,.2f}"
         )
-        scope = f"{row['source']}/{row['commitment_id']}"
+        scope = f"{row['source']}/{last_segment(row['commitment_id'])}"
         more = (row["currency"], is_off, None)
         found.append(_finding("focus_term", scope, detail, difference, more))
     return found
@@ -240,7 +240,7 @@ def commitment_findings(books: Books) -> list[Finding]:
         difference = used + unused - due
         is_off = abs(difference) > max(_CENT, COMMITMENT_SHARE * abs(due))
         detail = f"used {used:,.2f} + unused {unused:,.2f}; by its rate it costs {due:,.2f}"
-        scope = f"{row['cloud']}/{row['id']}"
+        scope = f"{row['cloud']}/{last_segment(str(row['id']))}"
         found.append(_finding("commitment", scope, detail, difference, ("USD", is_off, None)))
     return found
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from decimal import Decimal as D
 from types import SimpleNamespace
 
-import pytest
-
 from data import money
 from planner.owned import owned_from
 from planner.supply import SupplyOffer
@@ -45,15 +43,11 @@ def running(resource: str, hours: list[float], **more) -> list[dict]:
 FIRST_DAY = [11.5, *range(12, 24)]
 
 
-@pytest.mark.parametrize("names_reservation", [True, False])
-def test_a_fee_net_of_its_refund_is_spread_over_the_block_and_the_rest_is_unused(
-    names_reservation,
-):
+def test_a_fee_net_of_its_refund_is_spread_over_the_block_and_the_rest_is_unused():
     # Net fee 2000 - 80 = 1920 over 2 x 24 instance-hours: 40 an hour. In the first day the block
     # lasts 12.5 hours = 25 instance-hours = 1000: i-1 runs 12.5 hours = 500, i-2 two = 80.
-    more = {} if names_reservation else {"capacity_reservation_id": None}
     bill = [fee("2000"), fee("-80", charge_type="refund")]
-    bill += running("i-1", FIRST_DAY, **more) + running("i-2", [14, 15], **more)
+    bill += running("i-1", FIRST_DAY) + running("i-2", [14, 15])
     found = t.fleet(bill, [], 24, commitments=t.owned(block()))
     costs = found.hours.groupby("instance_id")["cost"].agg(money.total)
     assert costs.to_dict() == {"i-1": 500, "i-2": 80, "commitment:cr-1": 420}
@@ -76,8 +70,6 @@ def test_a_block_that_began_before_the_window_costs_its_hours_in_it():
         t.owned(block()),
     )  # fmt: skip
     assert t.by_state(found.hours, "cost") == {"unknown": 460, "free": 460}
-    both = t.fleet(bill, [], 48, commitments=t.owned(block()))
-    assert money.total(both.hours["cost"]) == 1920  # over the whole block, the whole fee
 
 
 def test_blocks_of_one_day_and_type_share_their_fees_by_size_and_stated_rates():
@@ -95,32 +87,31 @@ def test_blocks_of_one_day_and_type_share_their_fees_by_size_and_stated_rates():
 def test_machines_at_no_cost_inside_a_known_block_are_of_it_in_exports_without_its_columns():
     plain = {"purchase_option": "on_demand", "capacity_reservation_id": None}
     bill = [fee("1920"), *running("i-1", FIRST_DAY, **plain), run("i-3", 9, **plain)]
-    bill.append(t.charge("i-4", start=12))
+    bill += [
+        t.charge("i-4", start=12),
+        run("i-5", 13, capacity_reservation_id=None),
+        run("i-6", 13, **plain),
+    ]
     found = t.fleet(bill, [], 24, commitments=t.owned(block()))
     options = found.hours.groupby("instance_id")["purchase_option"].unique().map(list).to_dict()
     assert options == {
         "i-1": ["capacity_block"],
         "i-3": ["on_demand"],  # before the block began
         "i-4": ["on_demand"],  # it is paid for by the hour
+        "i-5": ["capacity_block"],
+        "i-6": ["capacity_block"],
         "commitment:cr-1": ["capacity_block"],
     }
+    # At 13 three nodes ran in a block of two: they share its 80 an hour.
+    three = found.hours[found.hours["hour_start"] == t.hour(13)]
+    assert sorted(three["cost"].round(2)) == [D("26.67")] * 3
+    assert money.total(three["cost"]).quantize(D("1e-6")) == 80
 
 
-def test_more_machines_than_the_block_has_share_its_fee():
-    # Three nodes in an hour of two: 80 an hour for all, 26.67 each.
-    bill = [fee("1920"), run("i-1", 12), run("i-2", 12), run("i-3", 12)]
-    found = t.fleet(bill, [], 13, commitments=t.owned(block()))
-    here = found.hours[found.hours["hour_start"] == t.hour(12)]
-    assert sorted(here["cost"].round(2)) == [D("26.67")] * 3
-    assert money.total(here["cost"]).quantize(D("1e-6")) == 80
-
-
-@pytest.mark.parametrize(
-    "owned",
-    [t.owned(), t.owned(block(region="us-east-2")), t.owned(block(start=t.hour(-1)))],
-)
-def test_a_fee_of_an_unknown_block_stays_on_its_day_and_its_hours_never_look_free(owned):
+def test_a_fee_of_an_unknown_block_stays_on_its_day_and_its_hours_never_look_free():
     bill = [fee("2000"), fee("-80", charge_type="refund"), run("i-1", 12), t.charge("i-2")]
+    elsewhere = block(region="us-east-2", id="cr-2")
+    owned = t.owned(elsewhere, block(start=t.hour(-1), id="cr-3"))
     found = t.fleet(bill, [], 24, commitments=owned)
     (left,) = found.unspread
     assert (left.amount, left.count, left.currency) == (1920, 2, "USD")
@@ -133,22 +124,13 @@ def test_a_fee_of_an_unknown_block_stays_on_its_day_and_its_hours_never_look_fre
     assert blocked["commitment_id"].tolist() == [ARN]
 
 
-def test_hours_of_a_known_block_whose_fee_is_not_in_the_bill_have_no_known_cost():
-    found = t.fleet([run("i-1", 12)], [], 24, commitments=t.owned(block()))
-    assert found.hours["cost"].isna().all()
+def test_a_fee_that_was_given_back_is_none_and_the_hours_without_a_fee_have_no_known_cost():
+    bill = [fee("2000"), fee("-2000", charge_type="refund"), fee("700", day=3)]
+    found = t.fleet([*bill, run("i-1", 12), t.charge("i-2")], [], 24, commitments=t.owned(block()))
+    assert found.unspread == ()  # of the window: the other is of a later day
+    costs = found.hours.set_index("instance_id")["cost"]
+    assert (costs["i-1"], costs["i-2"]) == (None, D("98.32"))
     assert t.checks_of(found)["covered_without_fee"].count == 8
-
-
-def test_a_fee_that_was_given_back_is_no_fee():
-    bill = [fee("2000"), fee("-2000", charge_type="refund"), t.charge("i-2")]
-    found = t.fleet(bill, [], 24)
-    assert found.unspread == ()
-    assert t.by_state(found.hours, "cost") == {"unknown": D("98.32")}
-
-
-def test_a_fee_of_a_later_day_is_told_with_the_days_it_is_in():
-    bill = [fee("2000", day=3), t.charge("i-2")]
-    assert t.fleet(bill, [], 24).unspread == ()
 
 
 def test_a_block_without_dates_is_capacity_of_today_and_of_no_day_to_come():

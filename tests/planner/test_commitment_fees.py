@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal as D
 
-import pytest
-
 from data import money
 from tests import fleet as t
 
@@ -122,17 +120,20 @@ def test_two_commitments_of_a_place_share_its_usage_by_what_each_commits_to():
     assert costs(spare, "commitment_id") == {"c-1": 20, "c-2": 24, "c-3": 7, "c-4": 9}
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [({"usage_qty": None}, "how much is committed"), ({"usage_unit": "month"}, "another unit")],
-)
-def test_a_fee_that_cannot_be_spread_is_told_and_its_usage_has_no_known_cost(more, why):
-    bill = [fee(GPU_FEE, 0, "16", "64") | more, usage("vm-1", 0, 8, "0")]
+def test_a_fee_that_cannot_be_spread_is_told_and_its_usage_has_no_known_cost():
+    east = {"region": "us-east4"}
+    bill = [fee(GPU_FEE, 0, "16", "64") | {"usage_qty": None}, usage("vm-1", 0, 8, "0")]
+    bill += [
+        fee(GPU_FEE, 0, "16", "32", usage_unit="month", **east),
+        usage("vm-2", 0, 8, "0", **east),
+    ]
     found = t.fleet(bill, [], 1)
-    assert [(one.amount, one.count) for one in found.unspread] == [(64, 1)]
-    told = t.checks_of(found)
-    assert why in told["commitment_fee_not_spread"].detail
-    assert (told["covered_without_fee"].count, told["no_price"].severity) == (8, "error")
+    assert sorted((one.amount, one.count) for one in found.unspread) == [(32, 1), (64, 1)]
+    told = sorted(row.detail for row in found.findings if row.check == "commitment_fee_not_spread")
+    assert "another unit" in told[1]
+    assert "how much is committed" in told[0]
+    checks = t.checks_of(found)
+    assert (checks["covered_without_fee"].count, checks["no_price"].severity) == (16, "error")
     assert found.hours["cost"].isna().all()
 
 
