@@ -10,6 +10,7 @@ import pytest
 from planner.forecast.inputs import Held
 from planner.forecast.known import known_of
 from planner.forecast.policy import advise, held_on
+from planner.forecast.scenarios import quick_interval
 from planner.forecast.worth import fall, has_ended, price_of_waiting, worth_of
 from tests.forecasts import NAN, history, terms
 
@@ -147,6 +148,27 @@ def test_demand_has_ended_when_it_is_away_for_longer_than_ever():
     assert not ended((5.0, 60), (0.0, 6))
     assert not ended((5.0, 30), (0.0, 5), (5.0, 30), (0.0, 9))
     assert ended((5.0, 30), (0.0, 4), (5.0, 30), (0.0, 9))
+
+
+def test_the_range_takes_in_more_of_the_scenarios_the_more_demand_has_fallen():
+    """Calm demand: about 3/4 of them; demand that fell to a tenth and back: over 8 in 10.
+
+    Trust lost is 1 - exp(-6 x fall) for each, and the range is said to hold 80% in both cases.
+    """
+    noise = np.random.default_rng(4).lognormal(0, 0.1, 60 * DAY)
+    calm = history(100 * noise)
+    fallen = history(np.repeat([100.0, 10.0] * 10, 3 * DAY) * noise)
+    for past, doubt in ((calm, (0.0, 0.4)), (fallen, (0.99, 1.0))):
+        known = known_of(past)
+        assert doubt[0] < worth_of(past, known, terms()).doubt <= doubt[1]
+        given = advise(past, terms()).interval
+        least = quick_interval(past, len(given.low), 0.74 + 0.14 * doubt[0])
+        most = quick_interval(past, len(given.low), 0.74 + 0.14 * doubt[1])
+        assert given.share == 0.8
+        assert (most.low <= given.low).all()
+        assert (given.low <= least.low).all()
+        assert (least.high <= given.high).all()
+        assert (given.high <= most.high).all()
 
 
 def test_the_reason_names_what_the_last_gpu_and_the_next_would_save():
