@@ -115,7 +115,7 @@ def _step(rung: Rung, waterfall: Waterfall, day: str) -> LadderStep:
         next_step=day,
         reserved=round(terms.reserved, _DIGITS),
         on_demand=round(terms.on_demand, _DIGITS),
-        reason=_reason(rung),
+        reason=_reason(rung) if bought <= limit.gpus + _LEAST else _beyond(limit.gpus),
         term=rung.term or None,
         counted=round(rung.needed, _DIGITS) if _has_less(rung, observed) else None,
     )
@@ -138,6 +138,11 @@ def _none_left(rung: Rung, supply: Supply) -> str | None:
         return None
     told = [one.why for one in supply.withdrawn if one.offer in rung.pool.offers]
     return told[0] if told else None
+
+
+def _beyond(allowed: float) -> str:
+    """Why more than the rule allows: nothing but a stated service level lets a plan do that."""
+    return f"The stated service level asks for it; the rule alone allows {allowed:g} GPUs."
 
 
 def _reason(rung: Rung) -> str:

@@ -94,7 +94,7 @@ def _binding(one: Purchase, solved: Solved) -> str:
     """
     why = solved.result.why
     if why is None:
-        return "demand"
+        return "service_level" if solved.served else "demand"
     kind = "plan" if one.kind == "savings_plan" else "reservation"
     name = one.key[1] if kind == "reservation" else ""
     # A limit that is used up, and of which more would save nothing, holds nothing back.

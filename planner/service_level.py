@@ -4,8 +4,9 @@ Committed to that share, a GPU more is at work in the rest of the hours, 1 - lev
 rate in all of them. So it is bought exactly where an hour that nothing committed serves counts
 rate / (1 - level): the plan is chosen at that price of what is bought on demand, and paid for at
 the true one. What the price is raised by nobody pays; it stands beside the cost, as caution. Of a
-whole machine only the last GPU tells, so where a class stays below its level the price is raised
-further. The penalty of hours that nothing serves is raised with it.
+whole machine only the last GPU may be lacking, so where a class stays below its level the price is
+raised by as many times as a machine has GPUs. The penalty of hours that nothing serves rises with
+it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 _TINY = 1e-6  # GPUs, and shares of hours
-_TRIES, _BOOST = 4, 4.0
 
 
 def raised(
@@ -93,23 +93,23 @@ def at_level(
 ) -> tuple[Result, tuple[tuple[str, float], ...]]:
     """The plan at a service level, at true prices, and the share that each class reaches.
 
-    Classes that stay below have their prices raised, a few times at most; what then is not reached
-    cannot be had at any price that makes sense, or is not allowed.
+    What is not reached where a machine pays for its last GPU alone cannot be had, or not be
+    committed to.
     """
     boost: dict[str, float] = {}
-    for number in range(_TRIES):
+    while True:
         asked, more = raised(problem, level, boost)
         result = solve(asked)
         if result.objective is None:
             return result, ()
         shares = reached(problem, result.dispatch)
         below = {name for name, share in shares if share < level - _TINY}
-        if not below or number == _TRIES - 1:
-            break
+        if not below or boost:
+            return repaid(problem, result, more), shares
+        sizes = {one.id: float(one.gpus) for one in problem.offers}
         for one in problem.classes:
             if base_name(one.id) in below:
-                boost |= dict.fromkeys(one.offers, _BOOST ** (number + 1))
-    return repaid(problem, result, more), shares
+                boost |= {name: sizes[name] for name in one.offers}
 
 
 def repaid(problem: Problem, result: Result, more: Mapping[str, float]) -> Result:
@@ -195,6 +195,6 @@ def level_note(level: float, is_planned: bool) -> str:
         return f"{name} is left out: the history is too short to plan ahead"
     return (
         f"{name} takes the place of cvar: commitments for it may go beyond what the rule of the "
-        "ladder allows, and why a purchase is made or not is weighed at the price that the level "
-        "puts on hours on demand"
+        "ladder allows, and the plan is chosen at the price that the level puts on hours on "
+        "demand, so no alternatives and no limits are priced beside it"
     )

@@ -50,6 +50,10 @@ class StageSolver:
         """The plan: as a stage, near to the last night's, and explained."""
         return self._solve(problem, previous=self.last, with_dispatch=True, with_why=True)
 
+    def near(self, problem: Problem) -> Result:
+        """As a plan, near to the last night's, but not explained."""
+        return self._solve(problem, previous=self.last, with_dispatch=True)
+
     def rival(self, problem: Problem) -> Result | None:
         """The best plan of a problem asked beside the plan; None where no time is left."""
         if self.left <= 0:

@@ -182,7 +182,9 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
         buy=cost[Stage.EXPIRY] - cost[Stage.BUY],
         plan=cost[Stage.BUY],
     )
-    instead = alternatives(stages[Stage.BUY], basis.solve_stage)
+    # No rival is asked for a stated level, so none would be like it.
+    is_free = basis.rules.service_level is None
+    instead = alternatives(stages[Stage.BUY], basis.solve_stage) if is_free else {}
     beyond = unlimited(stages[Stage.BUY], basis.solve_stage)
     return Waterfall(steps, stages, _committed_now(bill) * month, at_book, instead, beyond)
 
@@ -241,7 +243,7 @@ def _at_level(level: float, sunk: float, former: Solved, basis: Basis) -> Solved
     """The plan that commits to a stated service level; its caution stands in `cvar` as unpaid."""
     ahead = basis.future or basis.horizon
     problem = problem_at(Stage.BUY, basis.needs, basis.supply, ahead, basis.rules)
-    result, served = at_level(problem, level, basis.solve_stage.plan)
+    result, served = at_level(problem, level, basis.solve_stage.near)
     if result.objective is None:
         kept = basis.solve_stage.kept(former.result, result)
         return replace(former, stage=Stage.BUY, result=kept)

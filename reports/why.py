@@ -17,6 +17,7 @@ _HELD_BACK = {
     "quota": "a quota on what is bought by the hour there",
     "upfront_budget": "the upfront budget",
     "commitment_limit": 'the rule of "Commit now, or wait" allows no more now',
+    "service_level": "the service level needs no more, or no more may be committed to",
 }
 _WAYS = {"reserved": "reserved", "on_demand": "on demand", "spot": "spot"}
 _MONTHS = 12

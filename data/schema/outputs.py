@@ -48,7 +48,7 @@ RECOMMENDATIONS = Table(
             "binding_constraint",
             T,
             "what stopped more: demand, quota, upfront_budget, commitment_limit, min_firm_share, "
-            "spot_cap, committed_capacity",
+            "spot_cap, committed_capacity, service_level",
         ),
         may("risk", T, "what could go wrong"),
         need("why", T, "the reason in a sentence"),

@@ -87,6 +87,9 @@ def test_a_plan_at_a_service_level_commits_beyond_the_rule_and_its_bill_adds_up(
     assert (row.workload_class, row.gpu_family, row.stated) == ("training", "H100", 0.95)
     assert row.reached >= 0.95
     assert plain.summary.risks.service == ()
+    (step,) = made.summary.reasons.ladder
+    assert step.reason == "The stated service level asks for it; the rule alone allows 8 GPUs."
+    assert [one.binding for one in made.summary.reasons.options if one.count] == ["service_level"]
     assert any("the service level of 95% takes the place of cvar" in n for n in made.summary.notes)
 
 
@@ -94,7 +97,7 @@ def test_a_machine_that_only_its_last_gpus_need_is_bought_for_the_level():
     """12 hours of 8 GPUs and 8 of 9: the second machine is at work for 1 / 8 x 0.4 = 5 % of it.
 
     At 2 / (1 - 0.9) = 20 USD that is worth 1, less than its rate of 2, though 40 % of the hours
-    lack a GPU: at four times as much it is worth 4.
+    lack a GPU: at eight times as much, one for each GPU of the machine, it is worth 8.
     """
     case = problem([firm("t|H100", ["a"])], [offer("a", 4.0, 2.0, gpus=8)],
                    {"t|H100": [8] * 12 + [9] * 8})  # fmt: skip
