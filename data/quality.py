@@ -183,14 +183,21 @@ def _doubles(inside: Any) -> list[Finding]:
 
 def _two_accounts(inside: Any) -> list[Finding]:
     machines = inside.filter(inside.gpu_hours.notnull() & inside.resource_id.notnull())
+    # An export of a subscription and one of its billing account have units of different accounts.
+    machines = machines.mutate(delivered_for=machines.unit.split("|")[1])
     lines = machines.group_by(list(_LINE)).aggregate(
-        n=machines.count(), accounts=machines.account.nunique()
+        n=machines.count(),
+        accounts=machines.account.nunique(),
+        delivered=machines.delivered_for.nunique(),
     )
-    shared = lines.filter(lines.accounts > 1)
+    shared = lines.filter((lines.accounts > 1) | (lines.delivered > 1))
     sums = shared.group_by(["source", "currency"]).aggregate(
         n=shared.n.sum(), amount=shared.effective_cost.sum()
     )
-    detail = "equal GPU rows of one resource under several accounts: the same money loaded twice?"
+    detail = (
+        "equal GPU rows of one resource under several accounts, or from exports of several: the "
+        "same money loaded twice?"
+    )
     return [
         Finding(
             "same_rows_in_two_accounts", row["source"], "warning", detail, int(row["n"]),

@@ -155,10 +155,11 @@ def unknown_currency(found: Found, shown: str) -> tuple[str, dict[str, Any]] | N
 
 
 def twins(connection: Any, store: Store, path: Path, found: Found) -> str | None:
-    """A warning where equal line items stand in the store under another billing account.
+    """A warning where equal line items stand in the store under the export of another account.
 
-    A resource id is unique in a cloud, so the same charge of it under two accounts is likely one
-    charge delivered twice. The first thousand charges with a resource are compared.
+    A resource id is unique in a cloud, so the same charge of it under two accounts, or in the
+    exports of a subscription and of its billing account, is likely one charge delivered twice. The
+    first thousand charges with a resource are compared.
     """
     mine = {tuple(unit.split("|")) for unit in found.units if unit.count("|") == 3}
     others = {
@@ -175,8 +176,8 @@ def twins(connection: Any, store: Store, path: Path, found: Found) -> str | None
         connection,
         f"WITH new AS (SELECT * FROM read_parquet({path_list([path])}) WHERE resource_id IS NOT "
         f"NULL AND billed_cost IS DISTINCT FROM 0 LIMIT {_SAMPLE}), old AS ({active}) "
-        f"SELECT old.billing_account, count(DISTINCT new.source_row_no) FROM new JOIN old ON "
-        f"{join} AND old.billing_account <> new.billing_account AND "
+        f"SELECT split_part(old.unit, '|', 2), count(DISTINCT new.source_row_no) FROM new JOIN old "
+        f"ON {join} AND split_part(old.unit, '|', 2) <> split_part(new.unit, '|', 2) AND "
         f"old.billed_cost IS NOT DISTINCT FROM new.billed_cost GROUP BY ALL ORDER BY ALL",
     )
     if not records:

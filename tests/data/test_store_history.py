@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from data import restated
+from data import frames, quality, restated
+from data.hours import Window
+from data.schema import COMMITMENTS
 from data.store import DeliveryResult, StagedDelivery, Status, Store, UnitFacts, delivery_id
 from data.store import history as kept
+from providers.files.loading import load
 from tests.exports import csv_file
 from tests.program import call
-from tests.providers.loading_cases import CUR
+from tests.providers.loading_cases import AZURE, CUR
 from tests.staged import arrow_table, total
 
 if TYPE_CHECKING:
@@ -237,3 +240,38 @@ def test_overlapping_files_count_each_day_once_and_a_shorter_one_is_refused(tmp_
     assert total(store) == 15360  # 20 x 768
     assert "fewer days" in told(store)["forced_loss"].detail
     assert told(store)["restated_period"].amount == -7680  # 10 days
+
+
+def azure_export(folder: Path, scope: str, machines: int) -> Path:
+    """One run of an export of a scope: a day of its machines, of which another scope has some."""
+    rows = [{**AZURE, "ResourceId": f"/subscriptions/s{n}/vm-{n}"} for n in range(machines)]
+    part = folder / "run" / "part_0.csv"
+    part.parent.mkdir(parents=True)
+    csv_file(part, rows)
+    size = part.stat().st_size
+    blob = {"blobName": "root/run/part_0.csv", "byteCount": size, "dataRowCount": machines}
+    document = {
+        "blobs": [blob],
+        "exportConfig": {"exportName": folder.name, "type": "ActualCost", "resourceId": scope},
+        "runInfo": {"runId": f"run-{folder.name}", "submittedTime": "2026-11-03T00:00:00Z",
+                    "startDate": "2026-11-01T00:00:00"},
+    }  # fmt: skip
+    (folder / "run" / "manifest.json").write_text(json.dumps(document))
+    return folder
+
+
+def test_exports_of_an_account_and_of_a_subscription_in_it_are_told_as_one_money(
+    store: Store, tmp_path: Path
+) -> None:
+    whole = azure_export(tmp_path / "whole", "providers/Microsoft.Billing/billingAccounts/86115", 2)
+    part = azure_export(tmp_path / "part", "/subscriptions/s0", 1)
+    (first,), (second,) = load([whole], store), load([part], store)
+    assert (first.status, second.status) == (Status.LOADED, Status.LOADED)
+    assert first.warnings == ()
+    (warning,) = [one for one in second.warnings if "two accounts" in one]
+    assert "1 equal line items stand under two accounts, here and under 86115" in warning
+    month = Window(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
+    bill, samples = store.table("billing"), store.table("utilization")
+    found = quality.checks(bill, samples, frames.empty(COMMITMENTS), month)
+    (row,) = [one for one in found if one.check == "same_rows_in_two_accounts"]
+    assert (row.severity, row.count) == ("warning", 2)
