@@ -74,7 +74,8 @@ def ran_of(bill: pd.DataFrame, covered: pd.DatetimeIndex) -> Ran:
 
 
 def _by_hour(part: pd.DataFrame, values: pd.Series, hours: int) -> Array:
-    return np.bincount(part["place"], values.to_numpy(dtype=float), minlength=hours)
+    sums = np.bincount(part["place"], values.to_numpy(dtype=float), minlength=hours)
+    return sums.astype(float)
 
 
 def full_quotas(rules: Iterable[QuotaRule], ran: Ran, supply: Supply) -> list[Place]:

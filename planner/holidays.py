@@ -40,7 +40,8 @@ def set_aside(history: History, holidays: Sequence[date]) -> tuple[History, dict
     if not holidays or history.start_time is None:
         return history, {}
     hours = pd.date_range(history.start_time, periods=history.hours, freq="h")
-    is_off = np.isin(hours.date, list(holidays))
+    days = pd.DatetimeIndex(pd.to_datetime(list(holidays), utc=True))
+    is_off = np.asarray(hours.floor("D").isin(days))
     if not is_off.any():
         return history, {}
     total = history.firm + history.deferrable

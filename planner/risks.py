@@ -43,11 +43,11 @@ def _service(found: Outlook) -> tuple[ServiceLevel, ...]:
     level = found.service_level
     if level is None:
         return ()
-    rows = [(*name.rsplit("|", 1), share) for name, share in found.waterfall.plan.served]
-    return tuple(
-        ServiceLevel(workload_class, family, level, round(share, _DIGITS))
-        for workload_class, family, share in rows
-    )
+    rows = []
+    for name, share in found.waterfall.plan.served:
+        workload_class, family = name.rsplit("|", 1)
+        rows.append(ServiceLevel(workload_class, family, level, round(share, _DIGITS)))
+    return tuple(rows)
 
 
 def owned_kinds(commitments: pd.DataFrame, bill: pd.DataFrame) -> dict[str, str]:

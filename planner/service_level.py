@@ -12,12 +12,12 @@ it.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data.frames import records
 from planner.assemble import base_name
 from planner.future import shares_of
 
@@ -141,18 +141,17 @@ def reached(problem: Problem, dispatch: pd.DataFrame) -> tuple[tuple[str, float]
     Only hours with need count. Work on spot is no firm need; what nothing serves is not served.
     """
     lacking = dispatch[dispatch["kind"].isin(["on_demand", "shortage"])]
-    sums = lacking.assign(base=lacking["class"].map(base_name)).groupby(
-        ["base", "scenario", "hour"], sort=True
-    )["gpus"].sum()  # fmt: skip
-    missed: Counter[str] = Counter()
-    for key, gpus in sums.items():
-        name, scenario, _hour = key  # type: ignore[misc]  # the index holds tuples
-        if gpus > _TINY:
-            missed[name] += problem.scenarios[scenario].p
+    keys = ["base", "scenario", "hour"]
+    named = lacking.assign(base=lacking["class"].map(base_name))
+    sums = named.groupby(keys, sort=True)["gpus"].sum().reset_index()
+    missed: dict[str, float] = {}
+    for row in records(sums[sums["gpus"] > _TINY]):
+        name = str(row["base"])
+        missed[name] = missed.get(name, 0.0) + problem.scenarios[int(row["scenario"])].p
     found = []
     for name in sorted({base_name(one.id) for one in problem.classes}):
         busy = sum(one.p * _busy(one.demand, name) for one in problem.scenarios)
-        found.append((name, 1.0 if busy <= 0 else 1.0 - missed[name] / busy))
+        found.append((name, 1.0 if busy <= 0 else 1.0 - missed.get(name, 0.0) / busy))
     return tuple(found)
 
 

@@ -76,14 +76,15 @@ Reading = tuple[str, str, "npt.NDArray[np.intp]", "Array"]
 def _read(table: pd.DataFrame, covered: pd.DatetimeIndex) -> Iterator[Reading]:
     """Class, family ('' for any), observed hours and GPUs of the table's rows."""
     plain = table.assign(gpu_family=table["gpu_family"].astype(object).fillna(""))
-    sums = plain.groupby(["class", "gpu_family", "hour_start"], sort=True)["gpus"].sum()
-    for key, part in sums.groupby(level=[0, 1], sort=True):
+    keys = ["class", "gpu_family", "hour_start"]
+    sums = plain.groupby(keys, sort=True)["gpus"].sum().reset_index()
+    for key, part in sums.groupby(keys[:2], sort=True):
         name, family = (str(word) for word in key)
-        hours = pd.DatetimeIndex(part.index.get_level_values(2)).as_unit(covered.unit)
+        hours = pd.DatetimeIndex(part["hour_start"]).as_unit(covered.unit)
         place = covered.get_indexer(hours)
         inside = place >= 0
         if inside.any():
-            yield name, family, place[inside], part.to_numpy(dtype=float)[inside]
+            yield name, family, place[inside], part["gpus"].to_numpy(dtype=float)[inside]
 
 
 def _queued(
@@ -115,7 +116,8 @@ def _overlap(observed: Array, start: float, length: float) -> Array:
     [0.0, 0.5, 0.75, 0.0]
     """
     begin = observed - start
-    return np.clip(np.minimum(begin + 1, length) - np.maximum(begin, 0.0), 0.0, 1.0)
+    share = np.minimum(begin + 1, length) - np.maximum(begin, 0.0)
+    return np.asarray(np.clip(share, 0.0, 1.0))
 
 
 def _shares(name: str, family: str, needs: Sequence[Need]) -> dict[str, float]:
