@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data.names import short_name
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from data.lineage import Restated
 
 MOST_ROWS = 20
+# Late rows and roundings change every open month a little every night: below this share of what
+# the period cost, by each way of paying, a change is only counted.
+SMALL_SHARE = Decimal("0.001")
 _MOST_IDS = 5
 
 
@@ -21,14 +25,22 @@ def view(rows: Sequence[Restated]) -> dict[str, Any] | None:
     """What the report tells of restated periods, largest change first; None where none was."""
     if not rows:
         return None
-    ordered = sorted(rows, key=lambda one: (-abs(one.after - one.before), one.period, one.account))
-    clouds = {one.cloud: one for one in ordered}
+    large = [one for one in rows if not _is_small(one)]
+    large.sort(key=lambda one: (-abs(one.after - one.before), one.period, one.account))
+    clouds = {one.cloud: one for one in large}
     return {
         "night": rows[0].night,
-        "sentences": [_sentence(one) for one in ordered[:MOST_ROWS]],
-        "more": max(0, len(ordered) - MOST_ROWS),
+        "sentences": [_sentence(one) for one in large[:MOST_ROWS]],
+        "more": max(0, len(large) - MOST_ROWS),
+        "small": len(rows) - len(large),
         "rested": [said for _, one in sorted(clouds.items()) if (said := _rested(one))],
     }
+
+
+def _is_small(one: Restated) -> bool:
+    """True where no way of paying moved by SMALL_SHARE of the period, nor hours without money."""
+    least = SMALL_SHARE * abs(one.before)
+    return all(part.cost is not None and abs(part.cost) < least for part in one.options)
 
 
 def _sentence(one: Restated) -> str:

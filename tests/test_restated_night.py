@@ -109,7 +109,7 @@ def test_the_next_report_tells_what_was_restated_and_which_advice_rested_on_it(n
     report = (folder / "out" / "2026-11-06" / "report.md").read_text()
     assert "## Restated since the night of 2026-11-05" in report
     place = "November 2026 of gcp 01A2B3-C4D5E6-F70819 (detailed)"
-    assert f"{place} was restated from $213 to $248 (on\\_demand +$35.20" in report
+    assert f"{place} was restated from $213 to $248 (on_demand +$35.20" in report
     assert "Restated" not in (folder / "out" / "2026-11-05" / "report.md").read_text()
     assert quality(folder, "2026-11-06")["restated_period"]["amount"] == "35.2"
 
