@@ -56,7 +56,9 @@ _TEXTS = {
     "line_item_usage_account_id": "'44445555666' || machine % 7",
     "line_item_usage_account_name": "'account ' || machine % 7",
     "line_item_usage_type": _USAGE_TYPE,
+    "line_item_unblended_rate": "rate::VARCHAR",
     "pricing_currency": "'USD'",
+    "pricing_public_on_demand_rate": "rate::VARCHAR",
     "pricing_lease_contract_length": "CASE WHEN kind = 'reserved' THEN '1yr' END",
     "pricing_purchase_option": "CASE WHEN kind = 'reserved' THEN 'No Upfront' END",
     "pricing_rate_code": "'AB12' || machine % 60 || '.JRTCKXETXF.6YS6EN2CT7'",
@@ -95,17 +97,15 @@ _EMPTY = (
 _AMOUNTS = {
     "line_item_normalization_factor": "CASE WHEN kind = 'box' THEN 4.0 END",
     "line_item_unblended_cost": "cost",
-    "line_item_unblended_rate": "rate::VARCHAR",
     "line_item_blended_cost": "cost",
     "line_item_usage_amount": "CASE kind WHEN 'disk' THEN 100 / 744.0 WHEN 'traffic' "
     "THEN (machine * 31 + hour) % 977 / 1000.0 ELSE 1.0 END",
     "pricing_public_on_demand_cost": "CASE WHEN kind IN ('negation', 'fee', 'credit') THEN 0.0 "
     "ELSE greatest(cost, rate / 3) END",
-    "pricing_public_on_demand_rate": "rate::VARCHAR",
     "reservation_effective_cost": "CASE WHEN kind = 'reserved' THEN rate * 0.61 ELSE 0.0 END",
-    "reservation_unused_amortized_upfront_fee_for_billing_period": "0.0::DOUBLE",
-    "reservation_unused_recurring_fee": "0.0::DOUBLE",
-    "reservation_amortized_upfront_cost_for_usage": "0.0::DOUBLE",
+    "reservation_unused_amortized_upfront_fee_for_billing_period": "0.0",
+    "reservation_unused_recurring_fee": "0.0",
+    "reservation_amortized_upfront_cost_for_usage": "0.0",
     "savings_plan_savings_plan_effective_cost": "CASE WHEN kind = 'plan' THEN rate * 0.72 "
     "ELSE 0.0 END",
     "savings_plan_savings_plan_rate": "CASE WHEN kind = 'plan' THEN rate * 0.72 ELSE 0.0 END",
@@ -128,7 +128,8 @@ _MAPS = {
     "cost_category": "MAP {'CostCenter': 'cc' || machine % 9}",
     "discount": "MAP {'total_discount': 0.0::DOUBLE}",
 }
-COLUMNS = {**_TEXTS, **dict.fromkeys(_EMPTY, "NULL::VARCHAR"), **_AMOUNTS, **_TIMES, **_MAPS}
+_FLOATS = {name: f"({sql})::DOUBLE" for name, sql in _AMOUNTS.items()}
+COLUMNS = {**_TEXTS, **dict.fromkeys(_EMPTY, "NULL::VARCHAR"), **_FLOATS, **_TIMES, **_MAPS}
 
 
 def write_cur2(folder: Path, rows: int, files: int) -> list[Path]:
@@ -141,8 +142,9 @@ def write_cur2(folder: Path, rows: int, files: int) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     picked = ", ".join(f'{sql} AS "{name}"' for name, sql in sorted(COLUMNS.items()))
     paths = []
-    # A month of so many rows an hour; a machine has one row in it.
-    an_hour = max(1, -(-rows // HOURS))
+    # A month of so many rows an hour; a machine has one row in it. A small export ends early, so
+    # that it holds every kind of row.
+    an_hour = max(80, -(-rows // HOURS))
     with duckdb.connect(config={"memory_limit": "512MiB"}) as connection:
         for number in range(files):
             first, end = rows * number // files, rows * (number + 1) // files

@@ -37,7 +37,7 @@ class Head:
     """A readable file: where it is, how it is written, and its columns under unique names.
 
     `spelled` are the names as the file has them. `skip` counts blank lines before a CSV header;
-    `form` is the form of JSON in DuckDB's words.
+    `form` is the form of JSON in DuckDB's words, `types` are those of a Parquet file's columns.
     """
 
     path: Path
@@ -48,11 +48,14 @@ class Head:
     delimiter: str = ","
     skip: int = 0
     form: str = "unstructured"
+    types: tuple[str, ...] = ()
 
     @property
     def alike(self) -> tuple[object, ...]:
         """What two files must share to be read by one reader."""
-        return (self.kind, self.spelled, self.compression, self.delimiter, self.skip, self.form)
+        # One reader would cast the columns of all Parquet files to the types of the first.
+        form = (self.delimiter, self.skip, self.form, self.types)
+        return (self.kind, self.spelled, self.compression, *form)
 
 
 def read_parts(path: Path, work: Path) -> list[Path]:
@@ -93,7 +96,8 @@ def head_of(connection: Any, path: Path, work: Path, *, clean: bool = False) -> 
     if magic == b"PAR1":
         rows = run(connection, f"DESCRIBE SELECT * FROM read_parquet({path_list([path])})")
         names = [row[0] for row in rows]
-        return Head(path, "parquet", unique(names), tuple(names))
+        types = tuple(str(row[1]) for row in rows)
+        return Head(path, "parquet", unique(names), tuple(names), types=types)
     compression = "gzip" if magic[:2] == b"\x1f\x8b" else "none"
     start = _start_of(path)
     text = start.lstrip(_BOM_BYTES).lstrip()

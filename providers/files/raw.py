@@ -51,8 +51,8 @@ def read_heads(connection: Any, heads: Sequence[Head]) -> tuple[ibis.Table, tupl
     """The text table of files whose heads are known, and its column names."""
     columns = _merged(heads)
     groups = [list(group) for _, group in itertools.groupby(heads, key=lambda head: head.alike)]
-    typed = _typed(connection, groups, columns)
-    selects = [f"SELECT * FROM ({_select(connection, alike, typed)})" for alike in groups]
+    typed = _typed(groups, columns)
+    selects = [f"SELECT * FROM ({_select(alike, typed)})" for alike in groups]
     name = f"raw_{next(_VIEWS)}"
     body = " UNION ALL BY NAME ".join(selects)
     run(
@@ -71,42 +71,32 @@ def _merged(heads: Iterable[Head]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
-def _typed(
-    connection: Any, groups: Sequence[Sequence[Head]], columns: Sequence[str]
-) -> dict[str, str]:
+def _typed(groups: Sequence[Sequence[Head]], columns: Sequence[str]) -> dict[str, str]:
     """SQL of each column that all files hold as times, or as maps of texts, by its name.
 
     Reading it spares a way through text that changes nothing.
     """
-    kinds: dict[str, set[str]] = {}
-    for heads in groups:
-        if heads[0].kind != "parquet":
-            return {}
-        types = _types(connection, heads)
-        for name, original in zip(heads[0].columns, heads[0].spelled, strict=True):
-            kinds.setdefault(name, set()).add(types[original])
     taken = {column.lower() for column in columns}
+    kinds: dict[str, list[str]] = {}
+    for head in (heads[0] for heads in groups):
+        # Files of no types have texts.
+        for name, kind in zip(head.columns, head.types, strict=False):
+            kinds.setdefault(name, []).append(kind)
     found = {}
     for name, seen in kinds.items():
-        whole = all(name in heads[0].columns for heads in groups)
-        if whole and len(seen) == 1 and f"{name}{TYPED}".lower() not in taken:
-            kind = next(iter(seen))
-            if kind in _TIMES:
-                found[name] = "make_timestamptz(epoch_us({}))"
-            elif kind == _MAP:
-                found[name] = "{}"
+        if len(seen) != len(groups) or f"{name}{TYPED}".lower() in taken:
+            continue
+        if all(kind in _TIMES for kind in seen):
+            found[name] = "make_timestamptz(epoch_us({}))"
+        elif all(kind == _MAP for kind in seen):
+            found[name] = "{}"
     return found
 
 
-def _types(connection: Any, heads: Sequence[Head]) -> dict[str, str]:
-    source = f"read_parquet({path_list(head.path for head in heads)})"
-    return {row[0]: row[1] for row in run(connection, f"DESCRIBE SELECT * FROM {source}")}
-
-
-def _select(connection: Any, heads: Sequence[Head], typed: Mapping[str, str]) -> str:
+def _select(heads: Sequence[Head], typed: Mapping[str, str]) -> str:
     first = heads[0]
     if first.kind == "parquet":
-        return _parquet(connection, heads, typed)
+        return _parquet(heads, typed)
     if first.kind == "json":
         return _json(heads)
     return _csv(heads)
@@ -139,13 +129,13 @@ def _json(heads: Sequence[Head]) -> str:
     )
 
 
-def _parquet(connection: Any, heads: Sequence[Head], typed: Mapping[str, str]) -> str:
-    types = _types(connection, heads)
+def _parquet(heads: Sequence[Head], typed: Mapping[str, str]) -> str:
+    first = heads[0]
     picked = []
-    for original, name in zip(heads[0].spelled, heads[0].columns, strict=True):
-        text = _as_text(original, types[original])
+    for original, name, kind in zip(first.spelled, first.columns, first.types, strict=True):
+        text = _as_text(original, kind)
         # Only a text can be one of the words that stand for a missing value.
-        text = text if types[original] in _NEVER_WORDS else _present(text)
+        text = text if kind in _NEVER_WORDS else _present(text)
         picked.append(f"{text} AS {identifier(name)}")
         if name in typed:
             value = typed[name].format(identifier(original))
