@@ -128,7 +128,7 @@ def _unknown(columns: Sequence[str]) -> DataError:
     wanted = (
         "AWS Cost and Usage Report (lineItem/LineItemType), FOCUS (ChargeCategory, BilledCost), "
         "GCP billing export (usage_start_time, sku.id, cost), Azure cost (MeterCategory, "
-        "CostInBillingCurrency), and the tables utilization, jobs, prices, commitments, "
+        "CostInBillingCurrency), and the tables utilization, jobs, waiting, prices, commitments, "
         "agreements, budgets, invoices"
     )
     message = f"unknown layout: the columns are {seen}; looked for those of {wanted}"

@@ -19,6 +19,7 @@ from planner.session import unspread_fees
 from planner.settings import Settings
 from planner.settings import Thresholds as FleetThresholds
 from planner.states import thresholds_of
+from providers.files.loading import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +59,21 @@ def test_every_fault_of_the_named_files_is_reported_at_once(tmp_path: Path) -> N
 def test_without_named_files_what_was_loaded_holds(tmp_path: Path) -> None:
     (tmp_path / "loadfactor.toml").write_text("")
     assert opened(tmp_path).commitments().empty
+
+
+def test_a_file_of_waiting_gpus_outranks_what_was_loaded(tmp_path: Path) -> None:
+    head = "hour_start,class,gpus\n"
+    loaded, kept = tmp_path / "loaded.csv", tmp_path / "kept.csv"
+    loaded.write_text(f"{head}2026-10-01T00:00:00Z,training,8\n")
+    kept.write_text(f"{head}2026-10-01T00:00:00Z,training,16\n")
+    (tmp_path / "loadfactor.toml").write_text("")
+    run = opened(tmp_path)
+    assert run.waiting().empty
+    assert run.jobs().empty
+    load([loaded], run.store)
+    assert opened(tmp_path).waiting()["gpus"].tolist() == [8.0]
+    (tmp_path / "loadfactor.toml").write_text('[inputs]\nwaiting = "kept.csv"\n')
+    assert opened(tmp_path).waiting()["gpus"].tolist() == [16.0]
 
 
 def test_fees_that_no_hour_bears_are_added_up_and_told() -> None:

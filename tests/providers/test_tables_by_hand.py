@@ -178,3 +178,34 @@ def test_many_faults_are_counted_and_twenty_shown(tmp_path):
 )
 def test_a_table_is_told_by_its_header(header, table):
     assert tables.recognise(header.split(",")) == table
+
+
+WAITED = "hour_start,class,gpu_family,gpus"
+
+
+def test_gpus_waited_for_are_replaced_day_by_day(tmp_path):
+    lines = ["2026-11-02T23:00:00Z,training,H100,16", "2026-11-03T01:00:00+01:00,batch,,0"]
+    path = write(tmp_path / "queue.csv", WAITED, *lines)
+    assert tables.recognise(WAITED.split(",")) == "waiting"
+    staged, (first, second) = load(tmp_path, path, table="waiting")
+    assert staged.units.keys() == {
+        "user|all|waiting|2026-11-02", "user|all|waiting|2026-11-03",
+    }  # fmt: skip
+    assert (first["class"], first["gpu_family"], first["gpus"]) == ("training", "H100", 16)
+    assert (second["hour_start"], second["gpu_family"]) == (datetime(2026, 11, 3, tzinfo=UTC), None)
+
+
+def test_faults_of_gpus_waited_for_are_named(tmp_path):
+    lines = ["2026-11-02T23:30:00Z,training,H100,16", "2026-11-03T00:00:00Z,batch,,1"]
+    assert faults(tmp_path, "waiting", WAITED, *lines) == [
+        "waiting row 1: `hour_start` is not the start of an hour",
+    ]
+    assert faults(tmp_path, "waiting", WAITED, "x,,H100,-1") == [
+        "waiting.class row 1: empty, and must not be",
+        "waiting.gpus row 1: '-1' is out of its range 0 to",
+        "waiting.hour_start row 1: 'x' is not an ISO date or time",
+    ]
+    # An hour without a number is no reading, and no 0.
+    assert faults(tmp_path, "waiting", WAITED, "2026-11-03T00:00:00Z,batch,,") == [
+        "waiting.gpus row 1: empty, and must not be",
+    ]
