@@ -40,7 +40,9 @@ def names(folder: Path) -> list[list[str]]:
     return [[file.name for file in one.files] for one in deliveries_in([folder])]
 
 
-def test_a_legacy_manifest_names_its_files_account_and_period(tmp_path: Path) -> None:
+def test_trap_21_a_legacy_manifest_and_its_copy_name_files_account_and_period(
+    tmp_path: Path,
+) -> None:
     period = tmp_path / "report" / "20261101-20261201"
     touch(period / "a1", "report-1.csv.gz", "report-2.csv.gz")
     keys = [f"/prefix/report/20261101-20261201/a1/report-{n}.csv.gz" for n in (1, 2)]
@@ -146,7 +148,7 @@ def test_bytes_that_differ_from_the_manifest_rule_the_delivery_out(tmp_path: Pat
     assert delivery.problems[0].what == "1 bytes, 7 by the manifest"
 
 
-def test_files_beside_a_manifest_that_it_does_not_name_are_left_out_and_told(
+def test_trap_21_files_beside_a_manifest_that_it_does_not_name_are_left_out_and_told(
     tmp_path: Path,
 ) -> None:
     touch(tmp_path, "report-1.csv.gz", "report-2.csv.gz")

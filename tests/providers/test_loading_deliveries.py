@@ -50,7 +50,7 @@ def test_rows_lie_in_the_store_in_reading_order_whatever_they_are_joined_to(
     assert numbers == list(range(1, 9_001))
 
 
-def test_a_month_to_date_file_replaces_the_former_and_is_not_added(
+def test_bl_01_a_month_to_date_file_replaces_the_former_and_is_not_added(
     tmp_path: Path, store: Store
 ) -> None:
     for name, costs in (("1", [100]), ("2", [100, 110]), ("3", [100, 110, 90])):
@@ -156,7 +156,7 @@ def test_a_newer_delivery_replaces_and_an_older_one_that_comes_late_is_ignored(
     assert cost(other) == [120]
 
 
-def test_of_deliveries_given_together_only_the_newest_complete_one_is_read(
+def test_trap_21_of_deliveries_given_together_only_the_newest_complete_one_is_read(
     tmp_path: Path, store: Store
 ) -> None:
     for number, age in (("a1", 900), ("a2", 600), ("a3", 0)):
@@ -170,7 +170,7 @@ def test_of_deliveries_given_together_only_the_newest_complete_one_is_read(
     assert cost(store) == [120]
 
 
-def test_rows_of_another_month_belong_to_the_delivery_and_leave_with_it(
+def test_trap_20_rows_of_another_month_belong_to_the_delivery_and_leave_with_it(
     tmp_path: Path, store: Store
 ) -> None:
     path = _manifest(tmp_path, "a1", 100, age_s=900)

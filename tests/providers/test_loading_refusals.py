@@ -46,7 +46,7 @@ def test_a_truncated_gzip_is_rejected_and_what_was_loaded_before_stays(
     assert cost(store) == [100]
 
 
-def test_an_empty_file_and_one_with_a_header_alone_are_rejected(
+def test_trap_21_an_empty_file_and_one_with_a_header_alone_are_rejected(
     tmp_path: Path, store: Store
 ) -> None:
     empty = tmp_path / "a.csv"
@@ -119,7 +119,7 @@ def test_a_folder_without_exports_and_an_unknown_dataset_are_errors_of_the_call(
         load([tmp_path], store, dataset="focusx")
 
 
-def test_a_row_count_that_differs_from_the_manifest_rejects_the_delivery(
+def test_trap_21_a_row_count_that_differs_from_the_manifest_rejects_the_delivery(
     tmp_path: Path, store: Store
 ) -> None:
     reason = reason_of(store, azure_run(tmp_path, "r1", 2, rows=3, stated=4))
