@@ -36,7 +36,8 @@ from providers.files.raw import read_raw
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-TABLES = {t.name: t for t in (UTILIZATION, JOBS, WAITING, COMMITMENTS, PRICES, AGREEMENTS, BUDGETS)}
+_READ = (UTILIZATION, JOBS, WAITING, COMMITMENTS, PRICES, AGREEMENTS, BUDGETS, INVOICES)
+TABLES = {table.name: table for table in _READ}
 LINEAGE = ("unit", "export_id", "source_row_no")
 # Columns that tell the table, and how many of them must be there: one more may be missing or
 # misspelt, and is then named as such.
