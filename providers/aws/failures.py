@@ -14,6 +14,7 @@ from botocore.exceptions import (
     CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
+    IncompleteReadError,
     NoCredentialsError,
     ParamValidationError,
     PartialCredentialsError,
@@ -65,7 +66,7 @@ def mapped(error: BotoCoreError | ClientError, where: str, how: str) -> Provider
     if isinstance(error, EndpointConnectionError):
         remedy = "check the network, the proxy and the region, and run fetch again"
         return _unavailable(Problem(where, "it cannot be reached", remedy))
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, HTTPClientError | IncompleteReadError):
         return _unavailable(Problem(where, "the connection was cut", _AGAIN))
     if isinstance(error, ParamValidationError):
         problem = Problem(where, "the SDK refuses the name", "correct billing or role_arn")

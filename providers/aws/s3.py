@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, FlexibleChecksumError
 
 from data.errors import Problem, ProviderError, ProviderUnavailable
 from providers.aws.failures import mapped
@@ -73,9 +73,15 @@ class S3Bucket:
         if begun > item.size or not version.exists() or version.read_text() != item.version:
             part.unlink(missing_ok=True)
             version.write_text(item.version)
-        with part.open("ab", buffering=0) as file:
-            self._follow(item, file.tell, file.write)
-            os.fsync(file.fileno())
+        try:
+            with part.open("ab") as file:
+                self._follow(item, file.tell, file.write)
+                file.flush()
+                os.fsync(file.fileno())
+        except ProviderError:
+            if part.stat().st_size >= item.size:  # what came is not what was sent
+                part.unlink()
+            raise
         part.replace(target)
         version.unlink()
 
@@ -100,18 +106,26 @@ class S3Bucket:
     def _stream(
         self, item: StoredObject, start: int, take: Callable[[bytes], object]
     ) -> ProviderError | None:
-        """Why the stream broke off, None where it did not; raises where there is none."""
+        """Why the stream broke off, None where it did not; raises where there is none.
+
+        The SDK checks a whole object against its checksum. Of a range S3 may tell the checksum of
+        checksums of the object's parts, which the SDK takes for that of the range.
+        """
+        wanted = {"Bucket": self._bucket, "Key": item.key, "IfMatch": f'"{item.version}"'}
+        if start:
+            wanted["Range"] = f"bytes={start}-"
         with self._told(item.key):
-            answer = self._client.get_object(
-                Bucket=self._bucket,
-                Key=item.key,
-                IfMatch=f'"{item.version}"',
-                Range=f"bytes={start}-",
-            )
+            answer = self._client.get_object(**wanted)
         try:
-            with self._told(item.key), answer["Body"] as body:
+            with self._told(item.key), closing(answer["Body"]) as body:
                 while chunk := body.read(CHUNK):
                     take(chunk)
+        except FlexibleChecksumError:
+            if start == 0:
+                what = Problem(
+                    f"{self.place}/{item.key}", "its checksum differs", "run fetch again"
+                )
+                raise ProviderUnavailable("aws: a download is not what was sent", [what]) from None
         except ProviderError as error:
             return error
         return None
@@ -126,6 +140,8 @@ class S3Bucket:
         """Errors of the SDK as ours; what they quote does not go on, not even as a cause."""
         try:
             yield
+        except FlexibleChecksumError:
+            raise
         except (BotoCoreError, ClientError) as error:
             raise mapped(error, f"{self.place}/{key}".rstrip("/"), self._how) from None
 

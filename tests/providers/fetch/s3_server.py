@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import logging
 import threading
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,7 +48,8 @@ class Server:
     A fault is of a listing ("list"), of anything ("all") or of the object of a key. "503 SlowDown"
     answers with that error, which quotes what was signed as S3's do; "cut" sends half of the bytes,
     then the connection ends; "nothing" sends none of them; "hang" sends half of them, then nothing
-    until `freed` is set. What stands in `before` is done before its key is read, once.
+    until `freed` is set; "flip" sends the object's checksum and another first byte. What stands in
+    `before` is done before its key is read, once.
     """
 
     faults: list[tuple[str, str]] = field(default_factory=list)
@@ -123,6 +126,10 @@ def _error(code: str, asked: Asked) -> bytes:
     return f"<Error>{inner}<StringToSign>{signed}</StringToSign></Error>".encode()
 
 
+def _crc32(content: bytes) -> str:
+    return base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode()
+
+
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -152,6 +159,11 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 for name, value in got.getheaders()
                 if name.lower() not in ("connection", "transfer-encoding", "content-length")
             ]
+            if "Range" in self.headers:  # of an object in parts: that of the checksums of its parts
+                kept.append(("x-amz-checksum-crc32", "AAAAAA=="))
+            if fault == "flip":
+                kept.append(("x-amz-checksum-crc32", _crc32(content)))
+                content, fault = bytes([content[0] ^ 1]) + content[1:], None
             length = got.getheader("Content-Length")
             self.answer(got.status, kept, content, fault, length)
 

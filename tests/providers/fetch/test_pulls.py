@@ -66,12 +66,23 @@ def test_a_download_that_is_cut_goes_on_where_it_was(puller: Puller) -> None:
     puller.bucket.server.faults.append((keys[0], "cut"))
     puller.pull()
     assert puller.costs() == {"2026-11": Decimal("98.32")}
-    ranges = [one.headers["Range"] for one in puller.bucket.server.asked if one.is_object(keys[0])]
+    asked = [one for one in puller.bucket.server.asked if one.is_object(keys[0])]
+    ranges = [one.headers.get("Range") for one in asked]
     size = puller.bucket.s3.head_object(Bucket=puller.bucket.name, Key=keys[0])["ContentLength"]
-    assert ranges == ["bytes=0-", f"bytes={size // 2}-"]
-    stamps = [one.headers["If-Match"] for one in puller.bucket.server.asked
-              if one.is_object(keys[0])]  # fmt: skip
+    assert ranges == [None, f"bytes={size // 2}-"]
+    stamps = [one.headers["If-Match"] for one in asked]
     assert len(set(stamps)) == 1
+
+
+def test_a_download_that_differs_from_its_checksum_is_thrown_away(puller: Puller) -> None:
+    keys = puller.bucket.data_export("2026-10", "r1", 100)
+    puller.bucket.data_export("2026-11", "r2", 50)
+    puller.bucket.server.faults.append((keys[0], "flip"))
+    fetched = puller.pull()
+    assert told(fetched) == [("rejected", "2026-10"), ("loaded", "2026-11")]
+    assert "its checksum differs" in str(fetched.deliveries[0].reason)
+    assert not [name for name in puller.downloads() if not name.endswith(".version")]
+    assert told(puller.pull()) == [("loaded", "2026-10"), ("unchanged", "2026-11")]
 
 
 def test_a_restated_month_takes_the_place_of_the_former_one(puller: Puller) -> None:
@@ -317,7 +328,7 @@ def test_a_bucket_that_breaks_off_for_good_gives_up_and_the_rest_stays(
     monkeypatch.setattr("providers.aws.s3._PAUSE_S", 0.001)
     keys = puller.bucket.data_export("2026-11", "r1", 100)
     puller.bucket.server.faults += [(keys[0], "nothing")] * 9
-    with pytest.raises(ProviderUnavailable, match="not whole"):
+    with pytest.raises(ProviderUnavailable, match="the connection was cut"):
         puller.pull()
     puller.bucket.server.faults.clear()
     index = json.loads((puller.folder / "landing" / "index.json").read_text())
