@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _BILLING = "billing"
 _LAYOUT = "layout"
 _MOST_PROBLEMS = 12
-_HASHED_FIRST = 64 * 1024 * 1024
 _NO_CURRENCY = "currency 'unknown'"
 
 
@@ -49,6 +48,7 @@ class _Job:
     """What is fixed for one delivery while it is staged; `seen` takes its layout once known."""
 
     delivery: Delivery
+    digest: str
     dataset: str | None
     folder: Path
     connection: Any
@@ -104,13 +104,14 @@ def load_delivery(
     try:
         if delivery.problems:
             raise DataError("the delivery is not complete", delivery.problems)
-        known = None if force else _known(delivery, store, dataset)
+        digest = content_hash(delivery.files)
+        known = None if force else _known(delivery, digest, store, dataset)
         if known is not None:
             return known
         with store.staging() as folder:
             connection = _connect()
             try:
-                job = _Job(delivery, dataset, folder, connection, store, seen)
+                job = _Job(delivery, digest, dataset, folder, connection, store, seen)
                 staged = _stage(job)
             finally:
                 connection.disconnect()
@@ -132,14 +133,10 @@ def _connect() -> Any:
     return connection
 
 
-def _known(delivery: Delivery, store: Store, dataset: str | None) -> DeliveryResult | None:
-    """The answer for content that is read already, without reading it again; else None.
-
-    Large files are not worth reading twice to learn that early.
-    """
-    if sum(path.stat().st_size for path in delivery.files) > _HASHED_FIRST or not store.active():
-        return None
-    digest = content_hash(delivery.files)
+def _known(
+    delivery: Delivery, digest: str, store: Store, dataset: str | None
+) -> DeliveryResult | None:
+    """The answer for content that is read already, without reading its rows again; else None."""
     store.refresh()
     for record in store.deliveries():
         if not (store.path / DELIVERIES / record.folder / f"{record.table}.parquet").is_file():
@@ -208,13 +205,12 @@ def _stage_once(job: _Job, *, clean: bool) -> StagedDelivery:
         names = ", ".join(sorted(layout.dataset for layout in layouts))
         raise DataError(f"its files are of several layouts: {names}; load them apart")
     layout = job.seen[_LAYOUT] = next(iter(layouts))
-    digest = content_hash(files)
     if not layout.is_billing:
         raw, _ = read_heads(job.connection, heads)
-        arrived = tables.Arrived(job.delivery.shown, digest, raw, job.connection)
+        arrived = tables.Arrived(job.delivery.shown, job.digest, raw, job.connection)
         return tables.stage(arrived, layout.dataset, job.folder)
     try:
-        return _stage_billing(job, layout, heads, digest)
+        return _stage_billing(job, layout, heads)
     except DataError as error:
         raise _with_files(error, job, heads) from error
 
@@ -228,14 +224,14 @@ def _with_files(error: DataError, job: _Job, heads: Sequence[Head]) -> DataError
     return DataError(error.message, [in_file(problem, parts) for problem in error.problems])
 
 
-def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str) -> StagedDelivery:
+def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head]) -> StagedDelivery:
     raw, columns = read_heads(job.connection, heads)
     manifest = job.delivery.manifest
-    context = _context(job, layout, columns, digest)
+    context = _context(job, layout, columns)
     target = job.folder / f"{_BILLING}.parquet"
 
     def lineage(dataset: str) -> Lineage:
-        export_id = _delivery_id(manifest, digest, dataset)
+        export_id = _delivery_id(manifest, job.digest, dataset)
         return Lineage(dataset, export_id, _unit(manifest, dataset, layout))
 
     export = Export(raw, context, lineage, job.connection, job.folder)
@@ -251,7 +247,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
         dataset=dataset,
         delivery_id=lineage(dataset).delivery_id,
         folder=job.folder,
-        sha256=digest,
+        sha256=job.digest,
         units=found.units,
         rows=found.rows,
         billing_periods=tuple(sorted(found.periods)),
@@ -263,12 +259,12 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head], digest: str
     )
 
 
-def _context(job: _Job, layout: Layout, columns: tuple[str, ...], digest: str) -> DeliveryContext:
+def _context(job: _Job, layout: Layout, columns: tuple[str, ...]) -> DeliveryContext:
     manifest = job.delivery.manifest
     return DeliveryContext(
         path=job.delivery.shown,
         dataset=layout.dataset,
-        delivery_id=_delivery_id(manifest, digest, layout.dataset),
+        delivery_id=_delivery_id(manifest, job.digest, layout.dataset),
         columns=columns,
         manifest=manifest.document if manifest else None,
         manifest_period=manifest.period if manifest else None,

@@ -42,7 +42,8 @@ class Engine:
         self.errors = errors()
         self._duckdb = duckdb
         self._folder = folder / "spark"
-        self._folder.mkdir()
+        # Cells are read one by one in a second try, in the same folder.
+        self._folder.mkdir(exist_ok=True)
 
     def rows_of(self, raw: Any) -> Any:
         """The text table as one of Spark."""
@@ -60,7 +61,7 @@ class Engine:
             raise Refused
         parts = self._folder / "normal"
         sql = self.connection.compile(rows)
-        self.connection._session.sql(sql).write.parquet(str(parts))
+        self.connection._session.sql(sql).write.mode("overwrite").parquet(str(parts))
         files = path_list(sorted(parts.glob("*.parquet")))
         ordered = f"SELECT * FROM read_parquet({files}) ORDER BY {ROW}"
         run(self._duckdb, f"COPY ({ordered}) TO {quoted(target)} ({PARQUET})")
