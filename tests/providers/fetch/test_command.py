@@ -132,6 +132,31 @@ def test_bl_04_a_bill_whose_newest_hour_is_old_is_told_loudly(place: Place) -> N
     assert (quiet.code, "max_age_days is 3" in quiet.err) == (4, True)
 
 
+def test_a_bill_of_months_reaches_as_far_as_its_newest_charge(place: Place) -> None:
+    row = {**cur_row("2026-11", 7), "line_item_usage_start_date": "2026-11-01T00:00:00Z",
+           "line_item_usage_end_date": "2026-12-01T00:00:00Z"}  # fmt: skip
+    place.bucket.data_export("2026-11", "r1", rows=[row])
+    assert place.fetch(day="2026-12-04").code == 0
+    late = place.fetch(day="2026-12-05")
+    assert (late.code, "ends at 2026-12-01T00:00:00Z, 4 days" in late.err) == (4, True)
+
+
+def test_a_section_that_cannot_be_right_is_refused_before_anything_is_asked(place: Place) -> None:
+    wrong = {"role_arn": "loadfactor-read", "external_id_env": "not a name", "months": 0}
+    answer = place.fetch("--json", **wrong)
+    assert (answer.code, answer.error["kind"]) == (2, "config")
+    told = {one["where"].removeprefix("sources.aws-prod."): one["what"]
+            for one in answer.error["problems"]}  # fmt: skip
+    assert set(told) == set(wrong)
+    assert "must be arn:aws:iam::ACCOUNT:role/NAME" in told["role_arn"]
+    answer = place.fetch("--json", external_id_env="PLANTED_ID")
+    assert "external_id_env needs role_arn" in answer.error["problems"][0]["what"]
+    place.more = {"other": 'kind = "aws"\nbilling = "bills/exports"'}
+    answer = place.fetch("--json")
+    assert "must be s3://BUCKET/PREFIX/EXPORT-NAME" in answer.error["problems"][0]["what"]
+    assert place.bucket.server.asked == []
+
+
 def test_a_source_that_fails_stops_no_other_and_a_rejection_is_a_failure(place: Place) -> None:
     place.bucket.data_export("2026-11", "r1", 100)
     place.more = {"gone": 'kind = "aws"\nbilling = "s3://no-such-bucket-here/exports"',
