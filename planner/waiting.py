@@ -58,8 +58,11 @@ def waiting_gpus(
     told = {str(name) for name in table["class"].unique()}
     notes: list[str] = []
     rows = [*_read(table, covered), *_queued(jobs, told, covered, notes)]
+    divided: dict[tuple[str, str], dict[str, float]] = {}
     for name, family, hours, gpus in rows:
-        shares = _shares(name, family, needs)
+        if (name, family) not in divided:
+            divided[name, family] = _shares(name, family, needs)
+        shares = divided[name, family]
         if not shares:
             strange[name, family] = strange.get((name, family), 0.0) + float(gpus.sum())
         for need, share in shares.items():
