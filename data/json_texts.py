@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 _STEP = re.compile(r'\."([^"]*)"|\.([^."\[\]]+)')
 
 
+_ESCAPES = {number: f"\\u{number:04X}" for number in range(32)}
+_ESCAPES |= {
+    ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
+}  # fmt: skip
+
+
 class Written(str):
     """A number, as its text."""
 
@@ -29,8 +35,9 @@ def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return kept
 
 
-def _refuse(word: str) -> Any:
-    raise ValueError(word)
+def _constant(word: str) -> Written:
+    # DuckDB, too, takes NaN and Infinity for numbers.
+    return Written(word.lower())
 
 
 def read(text: str) -> tuple[bool, Any]:
@@ -40,7 +47,7 @@ def read(text: str) -> tuple[bool, Any]:
             text,
             parse_float=Written,
             parse_int=Written,
-            parse_constant=_refuse,
+            parse_constant=_constant,
             object_pairs_hook=_first,
         )
     except (ValueError, RecursionError):
@@ -54,7 +61,7 @@ def quote(text: str | None) -> str | None:
     >>> print(quote('a "b"'))
     "a \"b\""
     """
-    return None if text is None else json.dumps(text, ensure_ascii=False)
+    return None if text is None else '"' + text.translate(_ESCAPES) + '"'
 
 
 def is_json(text: str | None) -> bool | None:
@@ -97,7 +104,7 @@ def written(value: Any) -> str:
         return "{" + ",".join(f"{quote(key)}:{written(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(written(one) for one in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return str(quote(value)) if isinstance(value, str) else json.dumps(value)
 
 
 def objects_of(fields: tuple[str, ...]) -> Callable[[str | None], Any]:
@@ -109,9 +116,10 @@ def objects_of(fields: tuple[str, ...]) -> Callable[[str | None], Any]:
         _, value = read(text)
         if not isinstance(value, list):
             return None
-        return [
-            tuple(as_text(one.get(field)) for field in fields) if isinstance(one, dict) else None
-            for one in value
-        ]
+        return [None if one is None else fields_of(one) for one in value]
+
+    def fields_of(one: Any) -> tuple[str | None, ...]:
+        known = one if isinstance(one, dict) else {}
+        return tuple(as_text(known.get(field)) for field in fields)
 
     return objects
