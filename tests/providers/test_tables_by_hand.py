@@ -149,6 +149,20 @@ def test_agreements_and_budgets_keep_their_money_exact(tmp_path):
     ]
 
 
+def test_an_invoice_is_of_one_month_and_stated_once(tmp_path):
+    head = "cloud,account,billing_period,amount,currency"
+    rows = ["AWS,0011,2026-10,1234.56,USD", "aws,,2026-10,2E3,USD", "aws,0011,2026-10,5,EUR"]
+    invoices = read(tmp_path, "invoices", head, *rows)
+    assert invoices["amount"].tolist() == [Decimal("1234.56"), Decimal(2000), Decimal(5)]
+    assert invoices["account"].isna().tolist() == [False, True, False]
+    assert set(invoices["cloud"]) == {"aws"}
+    assert faults(tmp_path, "invoices", head, rows[0], rows[0], "aws,1,10/2026,5,USD") == [
+        "invoices row 1: it states an invoice that another row states too",
+        "invoices row 2: it states an invoice that another row states too",
+        "invoices row 3: `billing_period` is no month such as 2026-10",
+    ]
+
+
 def test_many_faults_are_counted_and_twenty_shown(tmp_path):
     head = "scope,from,to,amount,currency,kind"
     lines = [f"all,2026-01-01,2027-01-01,much {n},EUR,cash" for n in range(30)]
@@ -168,6 +182,7 @@ def test_many_faults_are_counted_and_twenty_shown(tmp_path):
         ("id,class,gpus,hours,release,priority", "jobs"),
         ("cloud,from,to,committed,counted_so_far,discount_share,currency", "agreements"),
         ("scope,from,to,amount,currency,kind", "budgets"),
+        ("cloud,account,billing_period,amount,currency", "invoices"),
         ("provider,region,instance_type,purchase_option,usd_per_instance_hour,as_of", "prices"),
         ("cloud,family,region,from,to,discount_share", "prices"),
         ("hour,pool,gpus,purchase_option,usd_per_gpu_hour,gpus_per_node", None),
