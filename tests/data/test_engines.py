@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -9,6 +10,7 @@ import pytest
 from data import engines, frames
 from data.schema import TABLES, UTILIZATION, Dtype, Table
 from data.schema.columns import may, need
+from tests.program import FLEET, call
 
 EVERY = Table(
     "every",
@@ -82,3 +84,17 @@ def test_a_path_with_pattern_letters_and_quotes_names_that_file_alone(tmp_path, 
         engines.run(connection, f"COPY (SELECT 1) TO {engines.quoted(folder / 'x.parquet')}")
     source = engines.path_list([odd / "x.parquet"])
     assert engines.run(connection, f"SELECT count(*) FROM read_parquet({source})") == [(1,)]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="Spark is here")
+def test_spark_that_is_not_installed_is_told_with_its_remedy_and_nothing_is_made(tmp_path):
+    config = tmp_path / "loadfactor.toml"
+    config.write_text('[store]\npath = "store"\nengine = "spark"\n')
+    for words in (("load", FLEET / "aws"), ("totals",), ("nightly",)):
+        done = call(*words, "--config", config, "--json")
+        assert done.code == 2
+        (problem,) = done.error["problems"]
+        assert problem["where"] == "store.engine"
+        assert "not installed" in problem["what"]
+        assert "pip install 'loadfactor[spark]'" in problem["remedy"]
+    assert [path.name for path in tmp_path.iterdir()] == ["loadfactor.toml"]

@@ -236,3 +236,12 @@ def test_the_commitments_of_the_synthetic_sample_add_up_to_their_purchases() -> 
     assert rows.total("effective_cost", commitment_status="unused") == Decimal("1.1768185152")
     bought = [row for row in rows if row["charge_type"] == "fee" and row["commitment_id"]]
     assert sum(row["billed_cost"] for row in bought) == Decimal("2.305152")
+
+
+@pytest.mark.parametrize("cell", ["{broken", "p5.48xlarge", "{'InstanceType': 'p5.48xlarge'}"])
+def test_details_that_are_no_json_tell_no_machine_and_refuse_no_bill(
+    tmp_path: Path, cell: str
+) -> None:
+    (row,) = read(tmp_path, {"SkuPriceDetails": cell, "x_SkuDetails": cell})
+    assert row["instance_type"] is None
+    assert row["effective_cost"] is not None
