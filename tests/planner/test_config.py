@@ -102,7 +102,7 @@ def test_the_examples_of_the_template_are_valid_once_their_mark_is_taken_away() 
     # Each header comes once: the shown [prices.rates] stays below [prices].
     settings = parse_config("\n".join(lines), HERE)
     assert [one.name for one in settings.classes] == ["training"]
-    assert set(settings.sources) == {"exports", "aws-prod", "azure-bills", "dcgm"}
+    assert set(settings.sources) == {"exports", "aws-prod", "gcp-bills", "azure-bills", "dcgm"}
     assert settings.alerts[0].to == ("slack",)
 
 
