@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 # Columns of BILLING that the common last step adds (`providers.files.finish`), so that no
 # normaliser repeats them.
 FINISHED_LATER = ("unit", "dataset", "gpu_model", "gpu_count", "export_id")
+# Columns that only some exports can tell: where a normaliser leaves one out, it is null.
+TOLD_BY_SOME = ("covered_qty", "committed_cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class DeliveryContext:
 class Normalised:
     """A delivery in normal form: its rows, and what a person should know of them.
 
-    `rows` has every column of BILLING but those in FINISHED_LATER, one row per raw row.
+    `rows` has every column of BILLING but those in FINISHED_LATER, and of TOLD_BY_SOME what
+    the export tells; one row per raw row.
     GPU-hours are filled by a normaliser only where the export counts GPUs itself (GCP); elsewhere
     they are null and follow from instance_hours x gpu_count. `dataset` is the layout as the rows
     show it, where the context leaves it open (Azure: actual or amortized); None: the context's.

@@ -13,6 +13,7 @@ import ibis
 from data.catalogue import region_aliases, shapes
 from data.engines import ibis_type
 from data.schema import BILLING
+from providers.contract import TOLD_BY_SOME
 from providers.files.engine import named, reference
 from providers.files.expressions import MONEY
 
@@ -54,9 +55,9 @@ def finish(connection: Any, rows: Any, lineage: Lineage) -> Any:
         "gpu_count": gpus,
         "gpu_hours": ibis.coalesce(hours, (joined.instance_hours.cast(MONEY) * gpus).cast(MONEY)),
     }
-    for column in BILLING.columns:
-        if column.nullable and column.name not in view.columns:
-            added.setdefault(column.name, ibis.null(ibis_type(column.dtype)))
+    for name in TOLD_BY_SOME:
+        if name not in view.columns:
+            added[name] = ibis.null(MONEY)
     values = {
         column.name: (added[column.name] if column.name in added else joined[column.name]).cast(
             ibis_type(column.dtype)
