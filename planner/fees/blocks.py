@@ -143,25 +143,34 @@ def block_terms(rows: Any, fees: pd.DataFrame, blocks: Sequence[Block], span: Sp
     pools = {one.id: one.place for one in blocks} | {block: block for block in named.values()}
     paid, unspread = _paid(fees, blocks, pools, span)
     table = tables.keep(_hours_of(tables.upload(pd.DataFrame(paid, columns=list(_PAID)), _PAID)))
-    marked = _with_pools(rows, named, {one.place for one in blocks}, table, tables)
+    may_be = _may_be_of_block(rows)
+    places = {one.place for one in blocks}
+    marked = tables.keep(_with_pools(rows.filter(may_be), named, places, table, tables))
     is_claim = marked.pool.notnull()
     claims = marked.filter(is_claim).mutate(
         option=ibis.literal(_OPTION), weight=marked.gpu_hours.cast("float64")
     )
     # The hours of a block whose dates nobody states have no known cost: null, never 0.
-    loose = (marked.option == _OPTION) & (marked.cloud == _CLOUD) & _runs(marked)
-    loose = loose & (marked.dataset != "focus")
+    loose = marked.option == _OPTION
     rest = marked.filter(~is_claim).mutate(
         cost=ibis.ifelse(loose & (marked.cost == 0), ibis.null(EXACT), marked.cost),
         commitment=ibis.ifelse(
             loose & (marked.commitment == ""), marked.reservation, marked.commitment
         ),
     )
-    return Terms(table, claims, rest.drop("pool"), tuple(unspread))
+    others = rows.filter(~may_be).union(rest.select(*rows.columns))
+    return Terms(table, claims, others, tuple(unspread))
 
 
 def _runs(rows: Any) -> Any:
     return rows.is_gpu & (rows.charge_type == "usage") & ~rows.is_unused
+
+
+def _may_be_of_block(rows: Any) -> Any:
+    """Whether a charge is of a machine in a block, or of one that costs nothing by the hour."""
+    free = (rows.cost == 0).fill_null(False) & (rows.reservation == "")
+    bought = (rows.option == _OPTION) | ((rows.option == "on_demand") & free)
+    return _runs(rows) & (rows.cloud == _CLOUD) & (rows.dataset != "focus") & bought
 
 
 def _reservations(rows: Any, blocks: Sequence[Block], tables: Scratch) -> dict[str, str]:
@@ -251,7 +260,7 @@ def _hours_of(blocks: Any) -> Any:
 def _with_pools(
     rows: Any, named: dict[str, str], places: set[str], paid: Any, tables: Scratch
 ) -> Any:
-    """The charges with `pool`, the block in which they ran; null where they ran in none known."""
+    """Charges of `_may_be_of_block` with `pool`, the block they ran in; null if it is unknown."""
     machine = ibis.literal("block|") + rows.account + "|" + rows.region + "|"
     rows = rows.mutate(place=machine + rows.instance_type.lower())
     in_blocks = paid.filter(paid.pool.isin(sorted(places))) if places else paid.filter(False)
@@ -265,11 +274,9 @@ def _with_pools(
         timed = ibis.literal(False)
     by_name = rows.reservation.cases(*sorted(named.items())) if named else ibis.null("string")
     is_block = rows.option == _OPTION
-    free = (rows.option == "on_demand") & (rows.cost == 0) & (rows.reservation == "") & timed
-    runs = _runs(rows) & (rows.cloud == _CLOUD) & (rows.dataset != "focus")
     pool = ibis.cases(
-        (runs & is_block & by_name.notnull(), by_name),
-        (runs & ((is_block & timed) | free), rows.place),
+        (is_block & by_name.notnull(), by_name),
+        (timed & (rows.reservation == ""), rows.place),
         else_=ibis.null("string"),
     )
     return rows.mutate(pool=pool).drop("place", "block_hour")

@@ -59,9 +59,10 @@ def with_newer_fees(rows: Any, tables: Scratch) -> Any:
 
 def commitment_terms(rows: Any, shapes: pd.DataFrame, tables: Scratch) -> Terms:
     """The Terms of the commitments: fees by resource and place, and the usage that they cover."""
-    named = _named(rows, tables)
+    is_mine = _is_fee(rows) | _is_covered(rows)
+    named = tables.keep(_named(rows.filter(is_mine), tables))
     claims, rest = _claims_and_rest(named)
-    claims = tables.keep(claims)
+    claims, rest = tables.keep(claims), rows.filter(~is_mine).union(rest.select(*rows.columns))
     fees = named.filter(_is_fee(named) & named.committed_to.notnull())
     listed, unspread = _pools(_fee_sums(fees, tables), _use_sums(claims, tables), shapes)
     pools = tables.upload(pd.DataFrame(listed, columns=list(_LISTED)), _LISTED)
@@ -84,8 +85,7 @@ def _is_covered(rows: Any) -> Any:
 
 def _named(rows: Any, tables: Scratch) -> Any:
     """The charges with the resource that their SKU names, and the pool that it makes up."""
-    mine = rows.filter(_is_fee(rows) | _is_covered(rows))
-    texts = [str(text) for text in tables.fetch(mine.select("sku_text").distinct())["sku_text"]]
+    texts = [str(text) for text in tables.fetch(rows.select("sku_text").distinct())["sku_text"]]
     resources = {text: resource_of(text) for text in sorted(texts)}
     frame = pd.DataFrame({"sku": list(resources), "committed_to": list(resources.values())})
     uploaded = tables.upload(frame, {"sku": "text", "committed_to": "text"})
