@@ -12,12 +12,14 @@ import io
 import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from moto.s3.models import s3_backends
 
+from data.engines import connect
 from data.store import Store
 from data.totals import totals
 from providers.aws.fetch import fetch
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from tests.providers.fetch.s3_server import Server
 
+_engine = cache(lambda: connect(threads=1))
 ARN = "arn:aws:bcm-data-exports:us-east-1:000000000011:export/gpu-1"
 DAY = date(2026, 11, 30)
 
@@ -196,7 +199,7 @@ class Puller:
     def costs(self) -> dict[str, Decimal]:
         """The effective cost in the store by billing period."""
         store = Store.open(self.folder / "store")
-        table = totals(store.table("billing"), ["billing_period"])
+        table = totals(store.table("billing", _engine()), ["billing_period"])
         store.close()
         return dict(zip(table["billing_period"], table["effective_cost"], strict=True))
 

@@ -81,7 +81,7 @@ def test_the_answer_names_every_source_and_delivery(place: Place) -> None:
 
 
 def test_a_second_run_downloads_nothing_and_takes_less_than_three_seconds(place: Place) -> None:
-    for month in range(1, 12):
+    for month in (9, 10, 11):
         place.bucket.data_export(f"2026-{month:02d}", f"r{month}", 100)
     assert place.fetch().code == 0
     place.bucket.server.asked.clear()
