@@ -6,7 +6,11 @@ It stands in `plan.json`, so that a later night can tell what its advice was com
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal  # noqa: TC003  (pydantic reads it)
+from decimal import Decimal
+
+# Late rows and roundings change every open month a little every night: below this share of what
+# the period cost, by each way of paying, a change is only counted.
+SMALL_SHARE = Decimal("0.001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +58,9 @@ class Restated:
     now: str
     rested: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+
+    @property
+    def is_small(self) -> bool:
+        """True where no way of paying moved by SMALL_SHARE of the period, nor hours alone."""
+        least = SMALL_SHARE * abs(self.before)
+        return all(part.cost is not None and abs(part.cost) < least for part in self.options)

@@ -9,7 +9,7 @@ from data.reasons import LineChange, SinceLastNight
 from planner.outcome import Commitment, Plan, ReservedCount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Set
 
     from data.plan import Plan as NightPlan
     from data.reasons import OwnedPart, PlanOption, Reasons
@@ -41,8 +41,17 @@ def target(last: Reasons, owned: Sequence[OwnedPart]) -> Plan:
     return Plan(tuple(sorted(reserved)), tuple(sorted(spends)))
 
 
-def since_last_night(date: str, tolerance: float, last: Reasons, now: Reasons) -> SinceLastNight:
-    """Lines to buy that are as advised on that night, and the others with the reason."""
+def since_last_night(
+    date: str,
+    tolerance: float,
+    last: Reasons,
+    now: Reasons,
+    restated: Set[str] = frozenset(),
+) -> SinceLastNight:
+    """Lines to buy that are as advised on that night, and the others with the reason.
+
+    `restated` are the clouds whose bill was restated since, which may be the reason too.
+    """
     before = {one.key: one for one in last.options if one.kind in COMMITTED}
     today = {one.key: one for one in now.options if one.kind in COMMITTED}
     unchanged, changes = 0, []
@@ -54,7 +63,10 @@ def since_last_night(date: str, tolerance: float, last: Reasons, now: Reasons) -
             continue
         one = new or old
         assert one is not None
-        why = _why(old, new, _owned_change(one, last.owned, now.owned))
+        told = _owned_change(one, last.owned, now.owned)
+        if one.cloud in restated:
+            told.append(f"data: the bill of {one.cloud} was restated")
+        why = _why(old, new, told)
         changes.append(LineChange(line_name(one), _amount(old), _amount(new), why))
     return SinceLastNight(date, tolerance, unchanged, tuple(changes))
 

@@ -247,7 +247,9 @@ def _reasons(given: NightInputs, found: Outlook) -> Reasons:
     said = None if given.last is None else given.last.summary.reasons
     last = None
     if given.last is not None and said is not None:
-        last = Last(given.last.date, said, given.settings.plan.tolerance)
+        changed = restated_since(given.last, given.versions, ())
+        clouds = frozenset(one.cloud for one in changed if not one.is_small)
+        last = Last(given.last.date, said, given.settings.plan.tolerance, clouds)
     waterfall, supply = found.waterfall, found.supply
     made = reasons(ReasonsBasis(waterfall, supply, found.planned, found.owned), last)
     terms = given.settings.plan.terms

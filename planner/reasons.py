@@ -46,11 +46,15 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The newest night before: its date, its reasons, and the share that staying near may cost."""
+    """The newest night before: its date, its reasons, and the share that staying near may cost.
+
+    `restated` are the clouds whose bill says something else since of hours that it knew.
+    """
 
     date: str
     reasons: Reasons
     tolerance: float
+    restated: frozenset[str] = frozenset()
 
 
 def reasons(basis: Basis, last: Last | None) -> Reasons:
@@ -64,7 +68,7 @@ def reasons(basis: Basis, last: Last | None) -> Reasons:
     )
     if last is None:
         return made
-    since = since_last_night(last.date, last.tolerance, last.reasons, made)
+    since = since_last_night(last.date, last.tolerance, last.reasons, made, last.restated)
     return replace(made, since=since)
 
 

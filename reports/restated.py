@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data.names import short_name
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from data.lineage import Restated
 
 MOST_ROWS = 20
-# Late rows and roundings change every open month a little every night: below this share of what
-# the period cost, by each way of paying, a change is only counted.
-SMALL_SHARE = Decimal("0.001")
 _MOST_IDS = 5
 
 
@@ -25,7 +21,7 @@ def view(rows: Sequence[Restated]) -> dict[str, Any] | None:
     """What the report tells of restated periods, largest change first; None where none was."""
     if not rows:
         return None
-    large = [one for one in rows if not _is_small(one)]
+    large = [one for one in rows if not one.is_small]
     large.sort(key=lambda one: (-abs(one.after - one.before), one.period, one.account))
     clouds = {one.cloud: one for one in large}
     return {
@@ -35,12 +31,6 @@ def view(rows: Sequence[Restated]) -> dict[str, Any] | None:
         "small": len(rows) - len(large),
         "rested": [said for _, one in sorted(clouds.items()) if (said := _rested(one))],
     }
-
-
-def _is_small(one: Restated) -> bool:
-    """True where no way of paying moved by SMALL_SHARE of the period, nor hours without money."""
-    least = SMALL_SHARE * abs(one.before)
-    return all(part.cost is not None and abs(part.cost) < least for part in one.options)
 
 
 def _sentence(one: Restated) -> str:

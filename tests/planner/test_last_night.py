@@ -237,6 +237,16 @@ def test_a_line_that_is_sold_no_more_and_one_that_is_new_are_told() -> None:
     ]
 
 
+def test_a_bill_that_was_restated_since_is_named_among_the_reasons() -> None:
+    before, now = Reasons(options=(spend(10.0),)), Reasons(options=(spend(30.0),))
+    for clouds, why in (
+        (frozenset({"aws"}), "data: the bill of aws was restated"),
+        (frozenset({"gcp"}), "demand: other hours of the day"),
+    ):
+        (change,) = since_last_night("2026-09-01", 0.001, before, now, clouds).changes
+        assert change.why.startswith(why)
+
+
 def test_an_amount_that_a_reader_would_see_as_the_same_is_no_change() -> None:
     found = since_last_night(
         "2026-09-01", 0.001, Reasons(options=(spend(30.001),)), Reasons(options=(spend(30.0),))
