@@ -98,6 +98,21 @@ def test_a_download_goes_on_from_its_part_of_the_same_version_alone(
         assert not part.exists()
 
 
+def test_a_download_that_is_cut_again_and_again_is_gone_on_with_by_the_next(
+    server: BlobServer, tmp_path: Path
+) -> None:
+    server.blobs = {"big.csv": BIG}
+    item = listed(server, "big.csv")
+    server.faults = [("blob", "none"), *[("blob", "cut")] * 20]
+    with pytest.raises(ProviderUnavailable, match="the connection was cut"):
+        container(server).download(item, tmp_path / "big.csv")
+    assert (tmp_path / "big.csv.part").stat().st_size == CHUNK
+    server.faults, server.asked = [], []
+    container(server).download(item, tmp_path / "big.csv")
+    assert server.ranges("big.csv")[0].startswith(f"bytes={CHUNK}-")
+    assert (tmp_path / "big.csv").read_bytes() == BIG
+
+
 def test_a_blob_that_changed_after_the_listing_is_not_mixed_up(
     server: BlobServer, tmp_path: Path
 ) -> None:
