@@ -202,6 +202,15 @@ def test_a_dataset_that_takes_the_place_of_another_is_compared_with_it(store: St
     assert told(store)["restated_period"].amount == -20
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_month_to_date_files_in_any_order_end_in_the_longest(store: Store, order) -> None:
+    nights = [(0, OD, "100"), (24, OD, "110"), (48, OD, "90")]
+    files = [Month(tuple(nights[: count + 1])) for count in range(3)]
+    for number in order:
+        files[number].publish(store)
+    assert total(store) == 300  # not 100 + 210 + 300, nor what came last
+
+
 def days(path: Path, last: int) -> Path:
     """A CUR file of 768 dollars a day from the first of November to the last day, both included."""
     start = datetime(2026, 11, 1, tzinfo=UTC)
