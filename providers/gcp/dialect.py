@@ -17,6 +17,9 @@ from data.errors import DataError
 # BigQuery's one wide decimal, BIGNUMERIC: 38 places. A cast takes no scale there ("Parameterized
 # data types" of the GoogleSQL reference, read 2026-11), so a scale is a rounding.
 _WIDE = dt.Decimal(76, 38)
+# With the prefix SAFE. a function gives null where it would fail. Ibis would quote a name with a
+# dot: the dot is put in last.
+_SAFE = ("SAFE_PARSE_JSON", "SAFE_JSON_VALUE")
 
 
 def bigquery_sql(rows: Any) -> str:
@@ -30,7 +33,10 @@ def bigquery_sql(rows: Any) -> str:
     )
     if foreign:
         raise DataError(f"BigQuery has no function {', '.join(foreign)}")
-    return str(ibis.to_sql(lowered.to_expr(), dialect="bigquery"))
+    sql = str(ibis.to_sql(lowered.to_expr(), dialect="bigquery"))
+    for name in _SAFE:
+        sql = sql.replace(f"{name}(", f"{name.replace('_', '.', 1)}(")
+    return sql
 
 
 def _lowered(node: Any, changed: dict[str, Any] | None) -> Any:
@@ -66,5 +72,19 @@ def _json_string(text: str) -> str:  # type: ignore[empty-body]  # BigQuery's ow
     """The text as a JSON string."""
 
 
-_RENAMED = {"to_json": _json_string}
-_OWN = frozenset({"TO_JSON_STRING", "ROUND"})
+@ibis.udf.scalar.builtin(name="SAFE_JSON_VALUE")  # type: ignore[untyped-decorator]  # no types
+def _json_value(document: str, path: str) -> str:  # type: ignore[empty-body]  # BigQuery's own
+    """The scalar at the path of a JSON text, as text; null where there is none."""
+
+
+@ibis.udf.scalar.builtin(name="SAFE_PARSE_JSON")  # type: ignore[untyped-decorator]  # no types
+def _parsed(text: str) -> dt.JSON:
+    """The text as JSON; null where it is none."""
+
+
+def _is_json(text: Any) -> Any:
+    return _parsed(text).notnull()
+
+
+_RENAMED = {"to_json": _json_string, "json_extract_string": _json_value, "json_valid": _is_json}
+_OWN = frozenset({"TO_JSON_STRING", "ROUND", *_SAFE})

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import ibis
+
 from data.errors import LoadfactorError, Problem, ProviderError, StoreError
 from data.hourly import hourly
 from data.store import DeliveryResult, Status, delivery_id
@@ -21,9 +23,10 @@ from providers.fetch.exports import first_period, pull_exports
 from providers.fetch.index import known_ids
 from providers.fetch.landing import Landing
 from providers.files.recognise import layout_of
+from providers.focus import billing as focus
 from providers.gcp import accounts, landing
 from providers.gcp.bigquery import MAX_BYTES_BILLED, Warehouse
-from providers.gcp.billing import with_findings
+from providers.gcp.billing import FINDINGS, with_findings
 from providers.gcp.dialect import bigquery_sql
 from providers.gcp.places import BucketPlace, place_of
 from providers.gcp.projection import EXPORT, columns_of, projection
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
     from providers.gcp.survey import MonthVersion
 
 log = logging.getLogger("loadfactor")
-_READABLE = ("standard", "detailed")
+FOCUS = "focus"
+_READABLE = ("standard", "detailed", FOCUS)
 
 
 @dataclass(slots=True)
@@ -109,12 +113,12 @@ def _pull_table(task: FetchTask, place: TablePlace, session: Session) -> Fetched
 
 
 def _dataset(task: FetchTask, shape: Shape) -> str:
-    """Detailed or standard, as the configuration or the table's columns say."""
+    """Detailed, standard or FOCUS, as the configuration or the table's columns say."""
     stated = task.options.get("dataset")
     layout = layout_of(columns_of(shape.fields), None if stated is None else str(stated))
     if layout.dataset in _READABLE:
         return layout.dataset
-    remedy = "name the table of the detailed or the standard export"
+    remedy = "name the table of the detailed, the standard or the FOCUS export"
     problem = Problem(f"sources.{task.name}.billing", f"a table of layout {layout.dataset}", remedy)
     raise ProviderError("gcp: the table cannot be read by a query", [problem])
 
@@ -161,7 +165,13 @@ def _normal_form(fields: tuple[TableField, ...], dataset: str, shown: str) -> st
     """A table in normal form and brought to the hour, as SQL over the common table EXPORT."""
     _, raw = projection(fields, EXPORT, "TRUE")
     context = DeliveryContext(shown, dataset, "", columns_of(fields))
-    return bigquery_sql(landing.travelling(hourly(with_findings(raw, context))))
+    if dataset == FOCUS:
+        # Nothing of it is told row by row, so that there is nothing to mark.
+        marks = {name: ibis.literal(False) for name in FINDINGS}
+        rows = focus.normalise(raw, context).rows.mutate(**marks)
+    else:
+        rows = with_findings(raw, context)
+    return bigquery_sql(landing.travelling(hourly(rows)))
 
 
 def _query(pull: _Pull, version: MonthVersion, normal_form: str) -> str:

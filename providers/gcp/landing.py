@@ -20,7 +20,8 @@ from data.hourly import ROWS
 from data.schema import BILLING, Dtype
 from data.store import StagedDelivery
 from providers.files import staged as contents
-from providers.files.finish import Lineage, finish
+from providers.files.expressions import lookup
+from providers.files.finish import INVOICE, Lineage, finish
 from providers.files.loading import content_hash
 from providers.files.raw import ROW, identifier
 from providers.gcp.billing import FAULTS, FINDINGS, told
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _ARRIVED = "arrived.parquet"
 _ANSWER = "answer.parquet"
 _BILLING = "billing"
+# What a normaliser of FOCUS gives beyond BILLING, for the last step.
+_BEYOND = {"gpus_stated": "BIGINT", INVOICE: "VARCHAR"}
 # Types in which a column travels, where it is no text: the rest is cast from text, exactly.
 _TRAVEL = {Dtype.TIME: pa.timestamp("us", tz="UTC"), Dtype.BOOL: pa.bool_()}
 
@@ -112,7 +115,7 @@ def _staged(arriving: Arriving, folder: Path, store: Store, connection: Any) -> 
     return StagedDelivery(
         path=arriving.shown,
         table=_BILLING,
-        source="gcp",
+        source=found.sources[0] if len(found.sources) == 1 else "mixed",
         dataset=arriving.dataset,
         delivery_id=arriving.delivery_id,
         folder=folder,
@@ -151,17 +154,21 @@ def _looked_through(connection: Any, arrived: Path, arriving: Arriving) -> tuple
             "GCP billing export: credits that cannot be read",
             [Problem(arriving.shown, what, remedy)],
         )
-    return told(found, arriving.columns)
+    if not lookup(arriving.columns, "BillingCurrency"):  # of FOCUS; else as Google names it
+        return told(found, arriving.columns)
+    return ()
 
 
 def _view(connection: Any, arrived: Path) -> Any:
     """The rows in the types of BILLING; an amount that does not fit fails when they are read."""
     source = f"read_parquet({path_list([arrived])})"
-    there = {row[0] for row in run(connection, f"DESCRIBE SELECT * FROM {source}")}
+    there = [row[0] for row in run(connection, f"DESCRIBE SELECT * FROM {source}")]
+    kinds = {one.name: engines.SQL_TYPES[one.dtype] for one in BILLING.columns}
+    kinds |= {name: kind for name, kind in _BEYOND.items() if name not in kinds}
     cast = ", ".join(
-        f"CAST({identifier(one.name)} AS {engines.SQL_TYPES[one.dtype]}) AS {identifier(one.name)}"
-        for one in BILLING.columns
-        if one.name in there
+        f"CAST({identifier(name)} AS {kinds[name]}) AS {identifier(name)}"
+        for name in there
+        if name in kinds
     )
     run(connection, f"CREATE TEMP VIEW arrived AS SELECT {cast} FROM {source}")
     return connection.table("arrived")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from providers.files.raw import MISSING, ROW
+from providers.focus.columns import NAMES
 from providers.gcp.columns import FIELDS
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ def field_at(schema: Sequence[TableField], name: str) -> tuple[TableField, str] 
     return (found, path) if found else None
 
 
+def is_focus(schema: Sequence[TableField]) -> bool:
+    """Whether the table is of a FOCUS export."""
+    return field_at(schema, "ChargePeriodStart") is not None
+
+
 def projection(schema: Sequence[TableField], source: str, where: str) -> tuple[str, Any]:
     """The SELECT of the raw texts from the table, and the Ibis table that stands for it.
 
@@ -75,6 +81,15 @@ def projection(schema: Sequence[TableField], source: str, where: str) -> tuple[s
     ALIAS). A field of the table that no rule reads does not travel, nor is it paid for.
     """
     selected = {ROW: ("0", "int64")}
+    selected |= _of_focus(schema) if is_focus(schema) else _of_google(schema)
+    body = ",\n  ".join(f"{sql} AS `{name}`" for name, (sql, _) in selected.items())
+    select = f"SELECT\n  {body}\nFROM {source} AS {ALIAS}\nWHERE {where}"
+    return select, ibis.table({name: kind for name, (_, kind) in selected.items()}, name=EXPORT)
+
+
+def _of_google(schema: Sequence[TableField]) -> dict[str, tuple[str, str]]:
+    """SQL and Ibis type of each column of Google's own export that the normaliser reads."""
+    selected: dict[str, tuple[str, str]] = {}
     for field in FIELDS:
         found = field_at(schema, field)
         if found and found[0].kind not in _RECORDS and not found[0].repeated:
@@ -83,9 +98,31 @@ def projection(schema: Sequence[TableField], source: str, where: str) -> tuple[s
     for field, inner in _LIST_FIELDS.items():
         kind = ", ".join(f"{name}: string" for name in inner)
         selected[field] = (_list(schema, field, inner), f"array<struct<{kind}>>")
-    body = ",\n  ".join(f"{sql} AS `{name}`" for name, (sql, _) in selected.items())
-    select = f"SELECT\n  {body}\nFROM {source} AS {ALIAS}\nWHERE {where}"
-    return select, ibis.table({name: kind for name, (_, kind) in selected.items()}, name=EXPORT)
+    return selected
+
+
+def _of_focus(schema: Sequence[TableField]) -> dict[str, tuple[str, str]]:
+    """The same of a FOCUS export, whose maps become JSON texts."""
+    selected: dict[str, tuple[str, str]] = {}
+    for column in dict.fromkeys(name for names in NAMES.values() for name in names):
+        found = field_at(schema, column)
+        if found is None:
+            continue
+        field, path = found
+        if field.repeated and {one.name.lower() for one in field.fields} >= {"key", "value"}:
+            selected[field.name] = (_object(path), "string")
+        elif field.repeated or field.kind in (*_RECORDS, "JSON"):
+            selected[field.name] = (f"TO_JSON_STRING({path})", "string")
+        else:
+            selected[field.name] = (_cell(field, path, nested=False), "string")
+    return selected
+
+
+def _object(path: str) -> str:
+    """A list of keys and values as the text of one JSON object; null where it is empty."""
+    pair = "CONCAT(TO_JSON_STRING(e.key), ': ', TO_JSON_STRING(IFNULL(e.value, '')))"
+    joined = f"ARRAY_TO_STRING(ARRAY(SELECT {pair} FROM UNNEST({path}) AS e), ', ')"
+    return f"CONCAT('{{', NULLIF({joined}, ''), '}}')"
 
 
 def text_of(kind: str, value: str) -> str:

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from data.errors import DataError, Problem, ProviderError, ProviderUnavailable
-from providers.gcp.projection import ALIAS, field_at
+from providers.gcp.projection import ALIAS, field_at, is_focus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,8 +143,10 @@ def survey(warehouse: Warehouse, shape: Shape, memory: Memory, as_of: date) -> i
 
 def month_sql(shape: Shape) -> str:
     """The invoice month of a row as YYYYMM: the one that it states, else that of its usage."""
-    start = _path(shape, "usage_start_time")
-    of_usage = f"FORMAT_TIMESTAMP('%Y%m', CAST({start} AS TIMESTAMP), 'UTC')"
+    if is_focus(shape.fields):
+        period = field_at(shape.fields, "BillingPeriodStart")
+        return _month_of(period[1] if period else _path(shape, "ChargePeriodStart"))
+    of_usage = _month_of(_path(shape, "usage_start_time"))
     stated = field_at(shape.fields, "invoice.month")
     if stated is None:
         return of_usage
@@ -152,8 +154,14 @@ def month_sql(shape: Shape) -> str:
 
 
 def export_time_sql(shape: Shape) -> str:
-    """The time at which a row was exported."""
-    return f"CAST({_path(shape, 'export_time')} AS TIMESTAMP)"
+    """The time at which a row was exported; of a FOCUS export that states none, of its charge."""
+    names = ("x_ExportTime", "ChargePeriodStart") if is_focus(shape.fields) else ("export_time",)
+    named = [name for name in names if field_at(shape.fields, name)]
+    return f"CAST({_path(shape, (*named, *names)[0])} AS TIMESTAMP)"
+
+
+def _month_of(time: str) -> str:
+    return f"FORMAT_TIMESTAMP('%Y%m', CAST({time} AS TIMESTAMP), 'UTC')"
 
 
 def within_sql(partitions: Partitions | None, ranges: Iterable[tuple[str, str | None]]) -> str:

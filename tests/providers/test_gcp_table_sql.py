@@ -9,8 +9,7 @@ from data.engines import connect, run
 from data.errors import DataError
 from data.hourly import hourly
 from providers.contract import DeliveryContext
-from providers.files.expressions import MONEY
-from providers.files.nested import is_json
+from providers.files.expressions import MONEY, rtrim
 from providers.files.raw import identifier
 from providers.gcp.billing import FINDINGS, normalise, with_findings
 from providers.gcp.dialect import bigquery_sql
@@ -113,8 +112,8 @@ def test_a_table_that_lacks_a_required_column_is_named():
 
 def test_a_function_that_bigquery_lacks_is_an_error_before_any_query():
     rows = ibis.table({"a": "string"}, name="t")
-    with pytest.raises(DataError, match="BigQuery has no function json_valid"):
-        bigquery_sql(rows.select(b=is_json(rows.a)))
+    with pytest.raises(DataError, match="BigQuery has no function rtrim"):
+        bigquery_sql(rows.select(b=rtrim(rows.a, "0")))
 
 
 def test_decimals_of_a_stated_scale_are_rounded_once():
