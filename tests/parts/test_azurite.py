@@ -16,7 +16,7 @@ import pytest
 from data.errors import MissingCredentials, ProviderError
 from providers.azure.session import CONNECTION_STRING
 from tests import azure_runs as runs
-from tests.azure_runs import EA, MCA, Puller, Run, days, reasons, told
+from tests.azure_runs import EA, FOCUS, MCA, Puller, Run, days, reasons, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,6 +189,17 @@ def test_every_layout_has_the_money_and_hours_of_the_enterprise_one(
     Run("r1", SUBMITTED, (rows,)).put(puller.bucket)
     assert told(puller.pull()) == [("loaded", "actual")]
     assert puller.sums() == [["azure", 2, Decimal(210), None, Decimal(384)]]
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+def test_a_focus_export_alone_has_both_costs(puller: Puller, form: str) -> None:
+    paid = {**FOCUS, "BilledCost": "0", "EffectiveCost": "24", "PricingCategory": "Committed",
+            "ResourceId": "/vm/2", "CommitmentDiscountId": "/r-1",
+            "CommitmentDiscountStatus": "Used", "CommitmentDiscountCategory": "Usage"}  # fmt: skip
+    Run("r1", SUBMITTED, ((FOCUS, paid),), "gpu-focus", "focus", form).put(puller.bucket)
+    assert told(puller.pull()) == [("loaded", "focus")]
+    # billed 100 + 0, effective 100 + 24
+    assert puller.sums() == [["azure", 2, Decimal(100), Decimal(124), Decimal(384)]]
 
 
 def test_a_large_export_comes_in_several_ranges(puller: Puller) -> None:

@@ -156,6 +156,19 @@ def test_refusals_say_what_to_do_and_quote_nothing(
     assert "SharedKey" not in str(refused.value)
 
 
+def test_a_service_that_stays_busy_is_unavailable_and_not_refused(
+    server: BlobServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.faults = [("list", 503)] * 20
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)  # of the SDK, between its tries
+    with pytest.raises(ProviderUnavailable, match=r"throttled \(HTTP 503 ServerBusy\)"):
+        list(container(server).objects("a/"))
+    tries = [kind for kind, _ in server.asked]
+    assert tries == ["list"] * 6  # the first, and five more
+    assert 20 < sum(waited) < 60
+
+
 def test_a_signature_of_a_connection_string_is_in_no_message_and_no_log(
     server: BlobServer, caplog: pytest.LogCaptureFixture
 ) -> None:
