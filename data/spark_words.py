@@ -14,8 +14,14 @@ from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 
 from data import json_texts
 
-# What a text must start with to be a time: Spark alone would take `2026` or `10:30` for one.
-_TIME = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+# What a text must be to be a time: Spark alone would take `2026` or `10:30` for one.
+_TIME = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(.*\S)?$"
+# Forms that DuckDB reads and Spark does not, and what to make of them: no seconds before a zone
+# (as Azure writes), and slashes.
+_FORMS = (
+    (r"([T ][0-9]{2}:[0-9]{2})(Z|[+-][0-9:]+)$", "$1:00$2"),
+    (r"^([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})", "$1-$2-$3"),
+)
 # DuckDB's function -> ours, and the type of what it gives.
 _FUNCTIONS = {
     "json_valid": (json_texts.is_json, "boolean"),
@@ -50,6 +56,8 @@ class SparkCompiler(PySparkCompiler):  # type: ignore[misc]  # ibis has no types
     def _strict(self, op: Any, arg: Any, to: Any) -> Any:
         if not (op.arg.dtype.is_string() and to.is_timestamp()):
             return arg
+        for pattern, form in _FORMS:
+            arg = self.f.regexp_replace(arg, sge.convert(pattern), sge.convert(form))
         is_time = sge.RegexpLike(this=arg, expression=sge.convert(_TIME))
         return self.if_(is_time, arg, self.f.concat("no time: ", arg))
 

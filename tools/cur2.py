@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
 HOURS = 744  # of October 2026
 # Of 40 rows of an hour so many are of each kind: what a bill of machines, disks and traffic holds.
-_KINDS = """CASE WHEN slot < 12 THEN 'box' WHEN slot < 17 THEN 'plan' WHEN slot < 19 THEN 'negation'
-  WHEN slot < 22 THEN 'reserved' WHEN slot < 24 THEN 'spot' WHEN slot < 34 THEN 'disk'
+_KINDS = """CASE WHEN slot < 12 THEN 'box' WHEN slot < 17 THEN 'plan' WHEN slot < 22 THEN 'negation'
+  WHEN slot < 23 THEN 'reserved' WHEN slot < 24 THEN 'spot' WHEN slot < 34 THEN 'disk'
   WHEN slot < 37 THEN 'traffic' WHEN slot < 39 THEN 'requests'
   WHEN machine % 50 = 0 THEN 'fee' ELSE 'credit' END"""
-_SHAPE = """CASE WHEN machine % 10 < 2 THEN 'p5.48xlarge' WHEN machine % 10 < 5 THEN 'g5.xlarge'
+# A negation takes back what the machine five before it would have cost on demand.
+_PAIR = "(CASE WHEN slot BETWEEN 17 AND 21 THEN machine - 5 ELSE machine END % 10)"
+_SHAPE = f"""CASE WHEN {_PAIR} < 2 THEN 'p5.48xlarge' WHEN {_PAIR} < 5 THEN 'g5.xlarge'
   ELSE 'm5.large' END"""
 _RATE = """CASE shape WHEN 'p5.48xlarge' THEN 55.04 WHEN 'g5.xlarge' THEN 1.006 ELSE 0.096 END"""
 _MACHINE = "kind IN ('box', 'plan', 'negation', 'reserved', 'spot')"
@@ -144,7 +146,7 @@ def write_cur2(folder: Path, rows: int, files: int) -> list[Path]:
     paths = []
     # A month of so many rows an hour; a machine has one row in it. A small export ends early, so
     # that it holds every kind of row.
-    an_hour = max(80, -(-rows // HOURS))
+    an_hour = max(80, -(-rows // HOURS // 40) * 40)
     with duckdb.connect(config={"memory_limit": "512MiB"}) as connection:
         for number in range(files):
             first, end = rows * number // files, rows * (number + 1) // files
