@@ -138,9 +138,9 @@ def _transfer() -> dict[str, Any]:
     from azure.storage.blob import ExponentialRetry
 
     return {
-        # Waits of about 1, 3, 5, 9 and 17 seconds where the service is busy.
-        "retry_policy": ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=5,
-                                         random_jitter_range=1, retry_status=5),
+        # Waits of about 3, 5, 9 and 17 seconds where the service is busy.
+        "retry_policy": ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=4,
+                                         random_jitter_range=1, retry_status=4),
         "max_single_get_size": CHUNK,
         "max_chunk_get_size": CHUNK,
         "connection_timeout": _CONNECT_SECONDS,
