@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from data.errors import Problem, ProviderError
@@ -28,6 +29,7 @@ log = logging.getLogger("loadfactor")
 MONTHS = 13
 # The open month and the two before it may still change: they are looked at whatever `months` says.
 _LEAST_MONTHS = 3
+_MOST_LATE = timedelta(minutes=30)
 # Downloaded ahead of what is being loaded.
 _AHEAD_BYTES = 1024**3
 
@@ -150,6 +152,7 @@ def _choose(pull: _Pull, group: Sequence[Candidate]) -> _Wanted | None:
         if not one.problems:
             newest = pull.index.newest(pull.known, one.group)
             if iso(one.time) >= newest:
+                pull.warnings.extend(_written_over(one))
                 return _Wanted(one, print_)
             if number == 0:
                 reason = f"a newer delivery of this export and period, of {newest}, was loaded"
@@ -159,6 +162,20 @@ def _choose(pull: _Pull, group: Sequence[Candidate]) -> _Wanted | None:
             pull.results.append(_load(pull, one, ()))
         claimed.update(part.key for part in one.parts)
     return None
+
+
+def _written_over(one: Candidate) -> list[str]:
+    """A warning where files came long after their manifest, which is written last."""
+    if one.item is None or one.manifest is None or one.manifest.is_dated:
+        return []
+    late = [part for part in one.parts if part.modified - one.item.modified > _MOST_LATE]
+    if not late:
+        return []
+    return [
+        f"{one.shown}: {len(late)} of its {len(one.parts)} files were written after it, first "
+        f"{min(late).key}: where a newer delivery is just being written, the next fetch puts right "
+        "what was loaded"
+    ]
 
 
 def _is_settled(pull: _Pull, one: Candidate, print_: str) -> bool:

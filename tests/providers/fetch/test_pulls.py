@@ -183,6 +183,17 @@ def test_parts_that_are_written_over_before_their_manifest_are_waited_for(puller
     assert puller.costs() == {"2026-11": 152}
 
 
+def test_files_written_long_after_their_manifest_are_told(puller: Puller) -> None:
+    keys = puller.bucket.data_export("2026-11", "r1", 100, 50, written=at(3, 5))
+    puller.bucket.put(keys[0], part([cur_row("2026-11", 99)], "csv.gz"), at(3, 5))
+    puller.bucket.put(keys[1], part([cur_row("2026-11", 60, 1)], "csv.gz"), at(3, 12))
+    fetched = puller.pull()
+    assert told(fetched) == [("loaded", "2026-11")]
+    (warning,) = fetched.warnings
+    assert f"1 of its 2 files were written after it, first {keys[1]}" in warning
+    assert puller.pull().warnings == ()
+
+
 def test_a_month_whose_files_have_expired_stays_as_it_was_loaded(puller: Puller) -> None:
     keys = puller.bucket.data_export("2026-10", "r1", 100)
     puller.pull()
