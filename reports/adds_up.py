@@ -17,6 +17,7 @@ _NAMES = {
     "reservation": "reservations against their fees",
     "invoice": "the bill against the invoice",
     "azure_views": "actual against amortized cost",
+    "fees": "fees against the hours that bear them",
     "focus_term": "a commitment's usage against its purchase",
     "commitment": "a commitment against its rate",
     "measured": "billed against measured GPU-hours",

@@ -9,9 +9,12 @@ covers have no known cost: they never look free.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from data.frames import records
+from data.identities import ADDS_UP
+from data.money import exact
 from data.quality import Finding
 from planner.fees.blocks import block_terms, known_blocks, net_fees
 from planner.fees.commitments import commitment_terms, has_fees, with_newer_fees
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 
     from planner.billed_hours import Span
     from planner.scratch import Scratch
+
+_CENT = Decimal("0.01")
+# Parts of fees are exact: what differs by more than this share was lost or doubled.
+SLACK = Decimal("0.000001")
 
 __all__ = ["Basis", "Spread", "Unspread", "findings", "spread"]
 
@@ -61,12 +68,12 @@ def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
         terms = block_terms(rows, fees, blocks, basis.span, tables)
         settled = settle(terms, basis.order, tables)
         rows, unspread = tables.keep(settled.rows), terms.unspread
-        found += _unpaid(settled, tables)
+        found += [*_unpaid(settled, tables), *_sums(settled, basis.span, tables)]
     if has_fees(rows, tables):
         terms = commitment_terms(with_newer_fees(rows, tables), basis.shapes, tables)
         settled = settle(terms, basis.order, tables)
         rows, unspread = tables.keep(settled.rows), (*unspread, *terms.unspread)
-        found += _unpaid(settled, tables)
+        found += [*_unpaid(settled, tables), *_sums(settled, basis.span, tables)]
     return Spread(rows, unspread, (*found, *findings(unspread)))
 
 
@@ -105,3 +112,31 @@ def _unpaid(settled: Settled, tables: Scratch) -> list[Finding]:
         for row in records(tables.fetch(sums))
         if (row["hours"] or 0) > 0
     ]
+
+
+def _sums(settled: Settled, span: Span, tables: Scratch) -> list[Finding]:
+    """What the hours of the span cost by their fees, against the parts that they were given."""
+    paid, parts = (
+        rows.filter((rows.hour >= span.first) & (rows.hour < span.end))
+        for rows in (settled.paid, settled.parts)
+    )
+    by = ["cloud", "currency"]
+    due = paid.group_by(by).aggregate(due=(paid.amount.cast("float64") * paid.part).sum())
+    given = parts.group_by(by).aggregate(
+        used=parts.cost.sum(where=parts.is_used), unused=parts.cost.sum(where=~parts.is_used)
+    )
+    found = []
+    for row in records(tables.fetch(due.left_join(given, by).order_by(by))):
+        used, unused = (row[name] or Decimal(0) for name in ("used", "unused"))
+        expected = exact(round(row["due"], 6))
+        difference = used + unused - expected
+        detail = (
+            f"fees of {expected:,.2f} for the hours of the window: {used:,.2f} went to what they "
+            f"cover, {unused:,.2f} stood unused"
+        )
+        severity = "warning" if abs(difference) > max(_CENT, SLACK * abs(expected)) else "info"
+        scope = str(row["cloud"])
+        found.append(
+            Finding(f"{ADDS_UP}fees", scope, severity, detail, None, difference, row["currency"])
+        )
+    return found

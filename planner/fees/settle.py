@@ -64,10 +64,11 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Charges of the claims with their fees in them, and the unused parts; see `settle`."""
+    """Charges of the claims with their fees in them; every part of the fees; see `settle`."""
 
     rows: Any
-    unused: Any
+    paid: Any
+    parts: Any
     unpaid: Any
 
 
@@ -84,7 +85,7 @@ def settle(terms: Terms, order: Sequence[str], tables: Scratch) -> Settled:
     parts = tables.keep(_fee_parts(shares, users))
     unpaid = based.filter(based.cost.isnull() & (based.weight > 0))
     made = _charges(based, terms.rest).union(_charges(parts, terms.rest))
-    return Settled(terms.rest.union(made), parts.filter(~parts.is_used), unpaid)
+    return Settled(terms.rest.union(made), terms.paid, parts, unpaid)
 
 
 def _users(claims: Any, order: Sequence[str]) -> Any:

@@ -150,6 +150,16 @@ def test_a_fee_that_was_given_back_is_none_and_the_hours_without_a_fee_have_no_k
     assert t.checks_of(found())["covered_without_fee"].count == 8
 
 
+def test_the_fees_of_the_windows_hours_are_all_given_out():
+    # Of "net", "before", "two" and "old": 1000 + 920 + 1625 + 1000, of which 580 + 460 + 1125 + 540
+    # used (of "old" 12.5 hours of one machine = 500, and 80 instead of 40 in the hour of three).
+    told = t.checks_of(found())["adds_up_fees"]
+    assert (told.severity, told.scope) == ("info", "aws")
+    assert abs(told.amount) < D("1e-5")
+    assert "fees of 4,545.00 for the hours of the window" in told.detail
+    assert "2,705.00 went to what they cover, 1,840.00 stood unused" in told.detail
+
+
 def test_a_block_without_dates_is_capacity_of_today_and_of_no_day_to_come():
     rows = bills.node_hours("i-1", range(24), purchase_option="capacity_block", commitment_id="c")
     bill = bills.as_numbers(bills.fleet(rows)).assign(cost=float("nan"))
