@@ -42,6 +42,7 @@ layers: install ## check which package may import which
 
 bench: install ## measure time and memory of loading, planning and the optimiser (half an hour)
 	$(BIN)/python tools/bench.py
+	$(BIN)/python tools/bench_load.py
 	$(BIN)/python tools/bench_plan.py
 	$(BIN)/python tools/bench_year.py
 	$(BIN)/python tools/bench_optimise.py

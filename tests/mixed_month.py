@@ -132,6 +132,7 @@ def write_month(folder: Path, rows: int) -> list[Path]:
 def _write(path: Path, columns: dict[str, str], rows: int, options: str) -> None:
     picked = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
     with duckdb.connect(config={"memory_limit": "512MiB"}) as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute(
             f"COPY (SELECT {picked} FROM (SELECT i, i % 6 AS kind, {_AMOUNT} AS amount, "
             f"TIMESTAMP '2026-10-01' + INTERVAL 1 HOUR * (i * 744 // {rows}) AS t "

@@ -148,6 +148,7 @@ def write_cur2(folder: Path, rows: int, files: int) -> list[Path]:
     # that it holds every kind of row.
     an_hour = max(80, -(-rows // HOURS // 40) * 40)
     with duckdb.connect(config={"memory_limit": "512MiB"}) as connection:
+        connection.execute("SET enable_progress_bar = false")
         for number in range(files):
             first, end = rows * number // files, rows * (number + 1) // files
             path = folder / f"export-{number + 1:05}.snappy.parquet"
