@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,6 +13,7 @@ import pytest
 from data.errors import ConfigError, MissingCredentials, ProviderError, ProviderUnavailable
 from data.store import Store
 from data.totals import totals
+from planner.cli import main
 from providers.fetch.contract import Fetched, FetchTask
 from providers.gcp.fetch import fetch
 from tests.bigquery_fake import NAME, BigQuery
@@ -256,3 +258,23 @@ def test_a_key_file_that_cannot_be_used_is_named(tmp_path, monkeypatch, content)
     assert problem.where == "GOOGLE_APPLICATION_CREDENTIALS"
     assert os.fspath(key) in problem.what
     assert "gcloud auth application-default login" in problem.remedy
+
+
+def test_the_program_pulls_a_table_and_tells_rows_and_bytes(tmp_path, served, capsys):
+    config = tmp_path / "loadfactor.toml"
+    config.write_text(
+        f'[sources.bills]\nkind = "gcp"\nbilling = "{NAME}"\nmax_bytes_billed = 2000\n'
+        'job_project = "bills"\nmax_age_days = 10\n'
+    )
+    words = ["fetch", "--config", str(config), "--store", str(tmp_path / "store"), "--json"]
+    assert main([*words, "--date", "2026-10-06"]) == 0
+    (source,) = json.loads(capsys.readouterr().out)["sources"]
+    assert (source["source"], source["kind"], source["objects"]) == ("bills", "gcp", 4)
+    assert source["bytes"] == 4 * served.billed
+    assert [one["status"] for one in source["deliveries"]] == ["loaded", "loaded"]
+    assert costs(tmp_path)["2026-10"] == 31
+    served.dry_bytes = 2001
+    assert main([*words, "--date", "2026-10-06"]) == 1
+    (source,) = json.loads(capsys.readouterr().out)["sources"]
+    assert "max_bytes_billed is 2000" in json.dumps(source["error"])
+    assert costs(tmp_path)["2026-10"] == 31
