@@ -22,6 +22,7 @@ from planner.class_shares import class_shares
 from planner.moved import moved
 from planner.on_demand_risk import assured_share
 from planner.purchases import Purchase, purchases
+from planner.smeared import smeared_shares, with_confidence
 from planner.waterfall import Waterfall, with_needed_cost
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def recommend(bill: pd.DataFrame, waterfall: Waterfall, advice: Advice) -> pd.Da
     ]
     if not rows:
         return empty(RECOMMENDATIONS)
+    rows = with_confidence(rows, smeared_shares(bill))
     for row in rows:
         row["id"] = advice_id(row)
         row["currency"] = advice.currency
