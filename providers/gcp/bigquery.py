@@ -133,7 +133,7 @@ class Warehouse:
             f"the query would read {needed} bytes ({needed / _GIB:.1f} GiB by a dry run), and "
             f"max_bytes_billed is {self._max_bytes}: it was not run"
         )
-        remedy = "raise max_bytes_billed of the source, or look at fewer months"
+        remedy = "raise max_bytes_billed of the source, if the bytes are worth it"
         problem = Problem(self.place.shown, what, remedy)
         return ProviderError("gcp: a query would read too much", [problem])
 
