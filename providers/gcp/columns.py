@@ -12,7 +12,7 @@ import ibis
 
 from data.errors import DataError, Problem
 from data.money import INTEGER_DIGITS
-from providers.files.expressions import MONEY, exact, json_map, lookup
+from providers.files.expressions import exact, json_map, lookup
 from providers.files.nested import from_python, objects, value_at
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def by_field(raw: Any) -> Any:
 def _held(text: Any) -> Any:
     size = text.cast("float64")
     too_large = (size.abs() >= _LARGEST) & ~size.isinf() & ~size.isnan()
-    return too_large.ifelse(ibis.null(MONEY), exact(text))
+    return exact(too_large.ifelse(ibis.null("string"), text))
 
 
 def _field(raw: Any, field: str) -> Any:

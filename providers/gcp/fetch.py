@@ -20,7 +20,7 @@ from data.store import DeliveryResult, Status, delivery_id
 from providers.contract import DeliveryContext
 from providers.fetch.contract import Fetched
 from providers.fetch.exports import first_period, pull_exports
-from providers.fetch.index import known_ids
+from providers.fetch.index import beside, known_ids
 from providers.fetch.landing import Landing
 from providers.files.recognise import layout_of
 from providers.focus import billing as focus
@@ -54,6 +54,7 @@ class _Pull:
     warehouse: Warehouse
     shape: Shape
     dataset: str
+    memory: Memory
     rows: int = 0
     bytes: int = 0
     results: list[DeliveryResult] = field(default_factory=list)
@@ -91,8 +92,8 @@ def _pull_table(task: FetchTask, place: TablePlace, session: Session) -> Fetched
     downloads = Landing(task.landing)
     with downloads.held():
         shape = warehouse.shape()
-        pull = _Pull(task, warehouse, shape, _dataset(task, shape))
         memory = Memory.read(task.landing, place.name)
+        pull = _Pull(task, warehouse, shape, _dataset(task, shape), memory)
         pull.bytes += survey(warehouse, shape, memory, task.as_of)
         memory.write(task.landing)
         versions = [one for one in memory.versions() if one.month >= first_period(task)]
@@ -102,6 +103,7 @@ def _pull_table(task: FetchTask, place: TablePlace, session: Session) -> Fetched
             problem = Problem(place.shown, what, remedy)
             raise ProviderError("gcp: the export is empty", [problem])
         _pull_months(pull, versions)
+        memory.write(task.landing)
     return Fetched(
         source=task.name,
         kind=str(task.options["kind"]),
@@ -136,8 +138,9 @@ def _pull_months(pull: _Pull, versions: list[MonthVersion]) -> None:
     failed: ProviderError | None = None
     for version in versions:
         one = _arriving(pull, version)
-        if one.delivery_id in known:
-            pull.results.append(_unchanged(pull, one))
+        settled = _settled(pull, one, known)
+        if settled is not None:
+            pull.results.append(settled)
             continue
         if not version.is_whole:
             pull.warnings.append(
@@ -206,7 +209,24 @@ def _load(pull: _Pull, one: landing.Arriving, sql: str) -> DeliveryResult:
     pull.bytes += answer.bytes
     with store.staging() as folder:
         pull.rows += landing.keep(answer.pages, folder)
-        return store.publish(landing.stage(one, folder, store), pull.task.force)
+        result = store.publish(landing.stage(one, folder, store), pull.task.force)
+    if result.status == Status.IGNORED_OLDER:
+        reason = result.reason or "older"
+        pull.memory.ignored[one.delivery_id] = (reason, beside(store, result))
+    return result
+
+
+def _settled(pull: _Pull, one: landing.Arriving, known: set[str]) -> DeliveryResult | None:
+    """The answer for a month that the store has judged in this version, None for any other.
+
+    A month that it would not take is not read again as long as what stood in its place is there.
+    """
+    if one.delivery_id in known:
+        return _unchanged(pull, one)
+    reason, others = pull.memory.ignored.get(one.delivery_id, ("", ()))
+    if others and set(others) <= known:
+        return _result(pull, one, Status.IGNORED_OLDER, reason)
+    return None
 
 
 def _unchanged(pull: _Pull, one: landing.Arriving) -> DeliveryResult:

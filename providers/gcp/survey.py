@@ -55,12 +55,14 @@ class MonthVersion:
 class Memory:
     """What is known of each day's partition: its stamp, and rows and last export by month.
 
-    It may always be lost: then every partition is counted again.
+    `ignored` are deliveries that the store would not take, with the reason and the deliveries that
+    stood in their place. It may always be lost: then every partition is counted again.
     """
 
     table: str
     stamps: dict[str, str] = field(default_factory=dict)
     months: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    ignored: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
     @staticmethod
     def read(landing: Path, table: str) -> Memory:
@@ -72,7 +74,11 @@ class Memory:
                     day: {month: (int(rows), int(newest)) for month, (rows, newest) in many.items()}
                     for day, many in told["months"].items()
                 }
-                return Memory(table, dict(told["stamps"]), months)
+                ignored = {
+                    one: (str(reason), tuple(beside))
+                    for one, (reason, beside) in told["ignored"].items()
+                }
+                return Memory(table, dict(told["stamps"]), months, ignored)
         return Memory(table)
 
     def write(self, landing: Path) -> None:
@@ -82,6 +88,7 @@ class Memory:
             "version": VERSION,
             "table": self.table,
             "stamps": dict(sorted(self.stamps.items())),
+            "ignored": dict(sorted(self.ignored.items())),
             "months": {
                 day: dict(sorted(many.items())) for day, many in sorted(self.months.items())
             },

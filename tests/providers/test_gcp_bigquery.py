@@ -15,8 +15,11 @@ from data.store import Store
 from data.totals import totals
 from planner.cli import main
 from providers.fetch.contract import Fetched, FetchTask
+from providers.files.loading import load
 from providers.gcp.fetch import fetch
 from tests.bigquery_fake import NAME, BigQuery
+from tests.exports import json_lines
+from tests.providers.gcp_cases import ON_DEMAND, charge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,6 +234,22 @@ def test_a_month_whose_partition_expired_keeps_what_was_loaded(tmp_path, served)
     assert statuses(fetched) == ["unchanged"]
     assert "days of it are no longer in the table: what was loaded stays" in fetched.warnings[0]
     assert costs(tmp_path) == before
+
+
+def test_a_month_whose_place_a_file_has_taken_is_not_read_night_after_night(tmp_path, served):
+    pull(tmp_path)
+    row = charge(ON_DEMAND, "99", billing_account_id="01-02", invoice={"month": "202610"})
+    path = json_lines(tmp_path / "october.jsonl", [row])
+    assert load([path], Store.open(tmp_path / "store"))[0].status == "loaded"
+    served.asked.clear()
+    first = pull(tmp_path).deliveries[1]
+    assert (first.status, len(served.pulls())) == ("ignored_older", 1)
+    again = pull(tmp_path).deliveries[1]
+    assert (again.status, again.reason) == ("ignored_older", first.reason)
+    assert len(served.pulls()) == 1
+    assert costs(tmp_path)["2026-10"] == 99
+    assert statuses(pull(tmp_path, force=True)) == ["loaded", "loaded"]
+    assert costs(tmp_path)["2026-10"] == 31
 
 
 def test_only_the_months_that_are_looked_at_are_read(tmp_path, served):
