@@ -13,12 +13,13 @@ import duckdb
 import pytest
 
 from data import spark
-from data.hourly import hourly
+from data.hourly import AMOUNTS, hourly
 from data.store import Status, Store
 from data.totals import totals, totals_json
 from providers.files.loading import load
 from tests.exports import SAMPLES, csv_file
 from tests.mixed_month import write_month
+from tests.program import run
 
 ROWS = int(os.environ.get("LOADFACTOR_PARTS_ROWS", "200000"))
 FLEET = Path(__file__).parents[2] / "data" / "sample" / "fleet"
@@ -81,21 +82,23 @@ def assert_alike(found):
 
 def assert_sums_alike(store):
     by = ["source", "account", "billing_period", "purchase_option", "charge_type", "day"]
-    on_spark = store.table("billing", spark.connect())
+    on_spark, on_duckdb = store.table("billing", spark.connect()), store.table("billing")
     sums = totals_json(totals(on_spark, by))
-    assert sums == totals_json(totals(store.table("billing"), by))
+    assert sums == totals_json(totals(on_duckdb, by))
     assert sums["rows"]
+    assert hours_by_machine(on_spark) == hours_by_machine(on_duckdb)
 
-    def hours(rows):
-        found = hourly(rows)
-        summed = [found[name].sum().name(name) for name in ("effective_cost", "gpu_hours")]
-        months = found.period_start.min().cast("string"), found.source_rows.max()
-        return found.aggregate([found.count().name("n"), *summed, *months]).to_pyarrow().to_pylist()
 
-    assert hours(on_spark)[0]["n"] == hours(store.table("billing"))[0]["n"]
-    assert (
-        list(hours(on_spark)[0].values())[:3] == list(hours(store.table("billing"))[0].values())[:3]
+def hours_by_machine(rows):
+    """How many rows the hourly table has for each resource, and their exact sums, in order."""
+    found = hourly(rows)
+    summed = found.group_by(["resource_id", "purchase_option"]).aggregate(
+        rows=found.count(),
+        of=found.source_rows.sum(),
+        **{name: found[name].sum() for name in AMOUNTS},
     )
+    listed = summed.to_pyarrow().to_pylist()
+    return sorted(listed, key=lambda row: (str(row["resource_id"]), row["purchase_option"]))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -167,3 +170,19 @@ def test_cells_at_the_edge_are_read_alike(tmp_path):
     found = loaded(csv_file(tmp_path / "focus.csv", rows), tmp_path)
     assert [result.status for result in found["spark"][0]] == [Status.LOADED]
     assert_alike(found)
+
+
+def test_the_program_loads_and_totals_on_the_engine_that_its_configuration_names(tmp_path):
+    rows = [FOCUS, {**FOCUS, "EffectiveCost": "0.10", "ChargePeriodEnd": "2026-10-01T00:30Z"}]
+    path = csv_file(tmp_path / "focus.csv", rows)
+    config = tmp_path / "loadfactor.toml"
+    config.write_text('[store]\npath = "store"\nengine = "spark"\n')
+    loading = run("load", path, "--config", config, "--json", "--verbose")
+    assert (loading.code, loading.json["deliveries"][0]["status"]) == (0, "loaded")
+    summed = run("totals", "--by", "source,day", "--config", config, "--json")
+    assert summed.code == 0
+    (row,) = summed.json["rows"]
+    assert (row["day"], row["effective_cost"], row["billed_cost"]) == ("2026-10-01", "1.1", "2")
+    assert "Traceback" not in loading.err + summed.err
+    folders = {one.name for one in (tmp_path / "store" / "deliveries").iterdir()}
+    assert folders == {loading.json["deliveries"][0]["delivery_id"]}
