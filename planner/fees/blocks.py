@@ -30,8 +30,8 @@ _OPTION = "capacity_block"
 _CLOUD = "aws"
 _SECONDS = 3600
 _NO_BLOCK = (
-    "the commitments table has no capacity_block of this account, region, machine type and start "
-    "day"
+    "the commitments table has no capacity_block with a count of this account, region, machine "
+    "type and start day"
 )
 _PAID = {
     "fee": "text", "pool": "text", "amount": "exact", "currency": "text", "commitment": "text",

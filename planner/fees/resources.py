@@ -14,7 +14,7 @@ SSD = "ssd"
 _SPEND_FEE = re.compile(r"^\s*commitment\b.*\bdollar\b")
 _SSD = re.compile(r"\blocal (?:ssd|storage)\b")
 _GPU = re.compile(
-    r"\b(?:tesla\s+)?([a-z]{1,2}\d+[a-z]?)((?:\s+(?:mega|plus|ultra|\d+gb))*)\s+gpus?\b"
+    r"\b(?:tesla\s+)?([a-z]{1,2}\d+[a-z]?)((?:\s+(?:mega|plus|ultra|\d+gb))*)\s+(?:\(\d+\s+)?gpus?\b"
 )
 _HOST = re.compile(
     r"\b([a-z]\d+[a-z]*?)\s*(mega|plus|ultra|high|edge)?"
@@ -35,6 +35,8 @@ def resource_of(text: str) -> str | None:
     'gpu 80gb h100 mega'
     >>> resource_of("A3 Instance Core running in Iowa"), resource_of("Commitment v1: A3 Cpu in EU")
     ('a3 core', 'a3 core')
+    >>> resource_of("A4 Nvidia B200 (1 gpu slice) running in Iowa"), resource_of("GPUs in EU")
+    ('gpu b200', 'gpu unnamed')
     >>> resource_of("SSD backed Local Storage in Iowa"), resource_of("Network Egress")
     ('ssd', None)
     >>> resource_of("Commitment - dollar based v1: GCE for 1 year")
@@ -51,7 +53,7 @@ def resource_of(text: str) -> str | None:
         return "gpu " + " ".join(sorted("mega" if word == "plus" else word for word in named))
     host = _HOST.search(words)
     if host is None:
-        return None
+        return "gpu unnamed" if re.search(r"\bgpus?\b", words) else None
     size = "mega" if host.group(2) == "plus" else host.group(2)
     part = "core" if host.group(3)[0] in "cv" else "ram"
     return " ".join(word for word in (host.group(1), size, part) if word)
