@@ -1,8 +1,8 @@
 """Spark as the engine of a store: its session, and the store's files as tables of it.
 
 Spark is no dependency of the product: `pip install 'loadfactor[spark]'` brings it. The session is
-the user's own where one is configured (`spark-defaults.conf`, `SPARK_CONF_DIR`, `SPARK_REMOTE`,
-`spark-submit`), else one of this machine.
+as the user configures it (`SPARK_CONF_DIR`, `PYSPARK_SUBMIT_ARGS`, or a `SPARK_HOME`), else one of
+this machine, `local[2]`. A cluster must see the store's folder.
 """
 
 from __future__ import annotations
