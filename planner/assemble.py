@@ -185,8 +185,29 @@ def problem_at(
     stage: Stage, needs: Sequence[Need], supply: Supply, ahead: Horizon | Future, rules: PlanRules
 ) -> Problem:
     """The problem of one stage, over the horizon of the past or the demand to come."""
-    horizon = ahead if isinstance(ahead, Horizon) else ahead.horizon
     parts = {need.id: _parts(need, stage, supply) for need in needs}
+    return _problem(stage, parts, supply, ahead, rules)
+
+
+def problem_as_now(
+    needs: Sequence[Need], supply: Supply, ahead: Horizon | Future, rules: PlanRules
+) -> Problem:
+    """The problem of running on as today, on what is owned then: nothing moves, nothing is bought.
+
+    What the plan saves in the demand to come is counted against it.
+    """
+    parts = {need.id: _parts(need, Stage.AS_IS, supply) for need in needs}
+    return replace(_problem(Stage.EXPIRY, parts, supply, ahead, rules), cvar=None)
+
+
+def _problem(
+    stage: Stage,
+    parts: Mapping[str, Sequence[Part]],
+    supply: Supply,
+    ahead: Horizon | Future,
+    rules: PlanRules,
+) -> Problem:
+    horizon = ahead if isinstance(ahead, Horizon) else ahead.horizon
     classes = _classes(list(itertools.chain.from_iterable(parts.values())), supply)
     named = {offer for one in classes for offer in one.offers}
     buying = stage >= Stage.BUY and rules.allow_commitments

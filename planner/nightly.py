@@ -264,7 +264,8 @@ def _plan_warnings(made: NightPlan) -> list[str]:
     ]
     if summary.solve is not None and summary.solve.short_gpu_hours_per_month > 0:
         hours = summary.solve.short_gpu_hours_per_month
-        warnings.append(f"{hours:,.0f} needed GPU-hours a month can be served by no priced offer")
+        what = "are not served: the report says by class what stands in the way"
+        warnings.append(f"{hours:,.0f} needed GPU-hours a month {what}")
     if summary.solve is not None and summary.solve.status != "optimal":
         warnings.append(_unproven(summary.solve))
     found = [row for row in records(made.quality) if row["severity"] != "info"]

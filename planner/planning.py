@@ -332,20 +332,31 @@ def _summary(
 def _ranges(waterfall: Waterfall, saving: Decimal) -> dict[str, Decimal]:
     """The saving and the plan's cost at the 10th and the 90th percentile of the scenarios.
 
-    Of the saving only what purchases save differs by scenario.
+    What is stopped saves the same however demand comes; what moves, goes to spot or is bought is
+    held against running on as today in each way.
     """
-    plain, plan = waterfall.stages[Stage.EXPIRY], waterfall.plan
+    plan, steps = waterfall.plan, waterfall.steps
     if len(plan.by_scenario) < 2:
         return {}
-    saved = np.quantile(np.subtract(plain.by_scenario, plan.by_scenario), [0.1, 0.9])
-    cost = np.quantile(plan.by_scenario, [0.1, 0.9])
-    rest = saving - to_cents(waterfall.steps.buy)
-    return {
-        "saving_low_per_month": rest + to_cents(float(saved[0])),
-        "saving_high_per_month": rest + to_cents(float(saved[1])),
-        "plan_low_per_month": to_cents(float(cost[0])),
-        "plan_high_per_month": to_cents(float(cost[1])),
+    weights = [one.p for one in plan.problem.scenarios]
+    found = {
+        f"plan_{name}_per_month": amount
+        for name, amount in _low_and_high(plan.by_scenario, weights)
     }
+    if waterfall.as_now:
+        saved = np.subtract(waterfall.as_now, plan.by_scenario)
+        fixed = saving - to_cents(steps.spot + steps.move + steps.buy)
+        for name, amount in _low_and_high(saved.tolist(), weights):
+            found[f"saving_{name}_per_month"] = fixed + amount
+    return found
+
+
+def _low_and_high(
+    values: Sequence[float], weights: Sequence[float]
+) -> tuple[tuple[str, Decimal], tuple[str, Decimal]]:
+    """The values between which 8 of 10 lie, by their weights."""
+    low, high = np.quantile(values, [0.1, 0.9], weights=weights, method="inverted_cdf")
+    return ("low", to_cents(float(low))), ("high", to_cents(float(high)))
 
 
 def _rates(settings: Settings) -> tuple[str, ...]:

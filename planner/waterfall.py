@@ -23,7 +23,7 @@ from data.frames import records
 from data.money import HOURS_PER_MONTH
 from data.schema import COMMITTED_OPTIONS
 from planner.alternatives import alternatives
-from planner.assemble import Stage, problem_at
+from planner.assemble import Stage, problem_as_now, problem_at
 from planner.ladder_steps import unlimited
 from planner.optimise.audit import audit
 from planner.optimise.shortages import shortages
@@ -112,7 +112,8 @@ class Waterfall:
     `committed_now` are needed GPU-hours a month that run on commitments today, by class id and
     offer; `at_book` what the needed hours cost at the plan's prices, USD a month by class id;
     `instead` the next best to each purchase of the plan, where it was worked out; `unlimited` what
-    it would buy if it might commit to more.
+    it would buy if it might commit to more. `as_now` is what running on as today would cost in each
+    way in which demand may come, USD a month; empty where that is not known.
     """
 
     steps: Steps
@@ -121,6 +122,7 @@ class Waterfall:
     at_book: dict[str, float]
     instead: dict[Key, Alternative] = field(default_factory=dict)
     unlimited: Plan = field(default_factory=Plan)
+    as_now: tuple[float, ...] = ()
 
     @property
     def plan(self) -> Solved:
@@ -157,7 +159,8 @@ class Basis:
 def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
     """The waterfall of a fleet. `bill` is FLEET_HOURS, planned rows only, money as float."""
     month = HOURS_PER_MONTH / basis.horizon.observed_hours
-    stages = _solve_stages(basis, _sunk(bill, basis))
+    paid_ahead = _sunk(bill, basis)
+    stages = _solve_stages(basis, paid_ahead)
     hourly = with_needed_cost(bill[~bill["purchase_option"].isin(COMMITTED_OPTIONS)])
     paid = float(hourly["cost"].sum()) * month
     needed = float(hourly["needed_cost"].sum()) * month
@@ -186,7 +189,24 @@ def run(bill: pd.DataFrame, basis: Basis) -> Waterfall:
     is_free = basis.rules.service_level is None
     instead = alternatives(stages[Stage.BUY], basis.solve_stage) if is_free else {}
     beyond = unlimited(stages[Stage.BUY], basis.solve_stage)
-    return Waterfall(steps, stages, _committed_now(bill) * month, at_book, instead, beyond)
+    now = _as_now(basis, paid_ahead[Stage.EXPIRY], stages[Stage.BUY])
+    return Waterfall(steps, stages, _committed_now(bill) * month, at_book, instead, beyond, now)
+
+
+def _as_now(basis: Basis, sunk: float, plan: Solved) -> tuple[float, ...]:
+    """USD a month of running on as today in each way in which demand may come.
+
+    Empty where that would leave more demand unserved than the plan: it could not be compared.
+    """
+    if basis.future is None or basis.solve_stage.left <= 0:
+        return ()
+    problem = problem_as_now(basis.needs, basis.supply, basis.future, basis.rules)
+    result = basis.solve_stage.stage(problem)
+    if result.objective is None:
+        return ()
+    made = _kept(Stage.EXPIRY, problem, result, sunk)
+    is_alike = made.short_gpu_hours <= plan.short_gpu_hours + _SMALLEST
+    return made.by_scenario if is_alike else ()
 
 
 def _committed_now(bill: pd.DataFrame) -> pd.Series:

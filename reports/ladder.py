@@ -104,11 +104,13 @@ def ranges(bill: BillFigures) -> str | None:
         f"{numbers.amount(low, bill.currency)} and {numbers.amount(high, bill.currency)} a month"
     )
     least, most = bill.saving_low_per_month, bill.saving_high_per_month
-    if least is None or most is None or numbers.rounded(least) == numbers.rounded(most):
-        return f"{text}; what it saves, counted at the demand of the window, rests on none of them."
+    if least is None or most is None:
+        return f"{text}; what it saves then is not known."
+    if numbers.rounded(least) == numbers.rounded(most):
+        return f"{text} and saves {numbers.amount(least, bill.currency)} in each."
     return (
         f"{text} and saves between {numbers.amount(least, bill.currency)} and "
-        f"{numbers.amount(most, bill.currency)}."
+        f"{numbers.amount(most, bill.currency)} against running on as today."
     )
 
 

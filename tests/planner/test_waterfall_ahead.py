@@ -96,6 +96,14 @@ def test_what_differs_by_scenario_is_told_scenario_by_scenario() -> None:
     assert one.plan.used["gpu_hours"].sum() == pytest.approx(2 * NODE)  # means over the ways
 
 
+def test_running_on_as_today_is_priced_in_each_way() -> None:
+    made = work_out((8.0, 24.0), on_demand=8.5)
+    # All on demand: what the one node that is bought saves, it saves in both ways.
+    assert made.as_now == pytest.approx((NODE * 8.5, 3 * NODE * 8.5))
+    saved = np.subtract(made.as_now, made.plan.by_scenario)
+    assert saved == pytest.approx([NODE * (8.5 - 4.30)] * 2)
+
+
 def test_caution_buys_insurance_while_it_costs_less_than_all_that_is_saved() -> None:
     # The dearest half counts ten times more: what half of the ways need is bought too.
     cautious = Cvar(10.0, 0.5, of_all=True)

@@ -75,7 +75,7 @@ def test_the_report_tells_the_ladder_and_what_ends():
     assert "| ri-1 | p5 in e | 8 | 2027-03-01 | 40.0% | 62.5% | let it expire | too little." in text
     assert (
         "In 8 of 10 ways in which demand may come the plan costs between $15,000 and $25,000 a "
-        "month and saves between $4,000 and $5,000." in text
+        "month and saves between $4,000 and $5,000 against running on as today." in text
     )
 
 

@@ -126,7 +126,7 @@ def test_hours_that_no_offer_serves_are_told_at_the_bill():
     solve = SolveFigures("optimal", "highs 1.16.0", 100.0, 98.0, 0.0, 8800, 1.0)
     text = report_markdown(plan(solve=solve), tables())
     answer = text.split("## The moves")[0]
-    assert "**No priced offer can serve 1 GPU-hour a month of those needed.**" in answer
+    assert "**1 GPU-hour a month of those needed is not served**: no offer is priced" in answer
     assert "which nobody pays and is in no bill" in text
 
 
