@@ -15,7 +15,6 @@ from data.money import exact
 from data.plan import BillFigures, Freshness, Plan, Summary
 from data.schema import COMMITTED_OPTIONS, JOBS, WAITING
 from planner import summary as figures
-from planner.assemble import Stage
 from planner.demand import demand
 from planner.demand_hours import demand_hours
 from planner.events import classless

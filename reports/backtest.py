@@ -19,8 +19,8 @@ def backtest_text(document: dict[str, Any]) -> str:
         "",
         _table([_row(one) for one in policies]),
         "",
-        "foresight is the best constant level with the unseen part known: no rival, and the bound of "
-        "constant levels; steps that follow a growing demand can cost less",
+        "foresight is the best constant level with the unseen part known: no rival, and the bound "
+        "of constant levels; steps that follow a growing demand can cost less",
     ]
     interval = document["interval"]
     if interval and interval["hours"]:

@@ -256,8 +256,8 @@ def _limits_of(summary: Summary) -> list[str]:
     short = summary.solve.short_gpu_hours_per_month if summary.solve else 0.0
     if short > 0:
         texts.append(
-            f"{numbers.gpu_hours(short)} a month of those needed are not served, for want of a price "
-            "or by a quota or rule: the true cost is higher."
+            f"{numbers.gpu_hours(short)} a month of those needed are not served, for want of a "
+            "price or by a quota or rule: the true cost is higher."
         )
     if not summary.has_utilization:
         texts.append(
