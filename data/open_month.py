@@ -22,8 +22,8 @@ FINAL_AFTER = timedelta(days=14)
 _UNUSED = "unused"
 # What a month's bill gets late, by charge type, in words.
 _LATE = {
-    _UNUSED: "unused commitments", "fee": "fees", "discount": "discounts", "credit": "credits", "refund": "refunds",
-    "adjustment": "adjustments",
+    _UNUSED: "unused commitments", "fee": "fees", "discount": "discounts", "credit": "credits",
+    "refund": "refunds", "adjustment": "adjustments",
 }  # fmt: skip
 
 
