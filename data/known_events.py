@@ -12,8 +12,9 @@ class KnownEvent:
 
     From the day `first` to the day `until` (exclusive; None: for good) demand of the class is
     multiplied by `factor` and `gpus` are added, with probability `chance`: in `happens_in` of
-    `scenarios` ways in which demand may come. `gpus_before` and `gpus_after` are the mean GPUs of
-    the class over these ways while it lasts, without and with it; `gpu_hours_per_month` is what it
+    `scenarios` ways in which demand may come, whose weights sum to it (an uncertain event in all of
+    them is there at its mean). `gpus_before` and `gpus_after` are the mean GPUs of
+    the class over all ways while it lasts, without and with it; `gpu_hours_per_month` is what it
     adds to the demand of a month, a mean over the planned year. `gpus` are for the whole class.
     Each event counts on top of those before it in the settings.
     """

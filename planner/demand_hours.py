@@ -13,8 +13,12 @@ from data.schema import DEMAND_OUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from planner.assemble import Need
     from planner.future import Future
+
+    Array = npt.NDArray[np.float64]
 
 _DIGITS = 6
 _QUANTILES = (("p10_gpus", 0.1), ("p50_gpus", 0.5), ("p90_gpus", 0.9))
@@ -68,7 +72,7 @@ def _forecast(near: Future) -> pd.DataFrame:
     parts = []
     for name, paths in near.demand.items():
         workload_class, family = name.rsplit("|", 1)
-        levels = np.quantile(paths, shares, axis=0).clip(min=0.0).round(_DIGITS)
+        levels = _quantiles(paths, near.probabilities, shares).clip(min=0.0).round(_DIGITS)
         quantiles = {column: level for (column, _), level in zip(_QUANTILES, levels, strict=True)}
         parts.append(
             pd.DataFrame(
@@ -82,3 +86,11 @@ def _forecast(near: Future) -> pd.DataFrame:
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def _quantiles(paths: Array, weights: Sequence[float], shares: Sequence[float]) -> Array:
+    """Quantiles of the ways, hour by hour; of ways that are not alike, by their weights."""
+    if len(set(weights)) == 1:
+        return np.asarray(np.quantile(paths, shares, axis=0))
+    apart = np.broadcast_to(np.asarray(weights)[:, None], paths.shape)
+    return np.asarray(np.quantile(paths, shares, axis=0, weights=apart, method="inverted_cdf"))

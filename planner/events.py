@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-_SEED = 1
+MOST_PARTED = 2  # events that may come or not; each doubles the ways in which demand may come
 _DIGITS = 6
 
 
@@ -42,41 +42,71 @@ def with_events(
     recent: Mapping[str, float],
     without: str | None = None,
 ) -> Future:
-    """The demand with every event in as many scenarios as its chance says, and notes on the others.
+    """The demand with every event, exactly as likely as it is stated, and notes on the others.
 
-    `recent` are mean GPUs by class id (class|family): GPUs that an event adds are shared out by
-    them. Events of one file happen or not each by itself, by fixed lots. The event named `without`
-    does not happen.
+    An event that may come parts each way in which demand may come in two, with it and without,
+    that share its probability by the chance. Beyond the first `MOST_PARTED` such events the ways
+    would be too many: a further one counts at its mean in every way. `recent` are mean GPUs by
+    class id (class|family): GPUs that an event adds are shared out by them. The event named
+    `without` does not happen.
     """
-    demand = {name: paths.copy() for name, paths in future.demand.items()}
-    point = {name: path.copy() for name, path in future.point.items()}
-    lots = np.random.default_rng(_SEED)
-    notes, effects = [], []
+    made, notes = future, []
+    effects: list[tuple[KnownEvent, bool]] = []
+    parted = 0
     for rule in rules:
-        order = lots.permutation(len(future.probabilities))
         span = span_of(rule, future.horizon)
-        names = [name for name in demand if rule.workload_class in (None, _class_of(name))]
-        told = _unused(rule, span, names, len(order))
+        names = [name for name in future.demand if rule.workload_class in (None, _class_of(name))]
+        told = _unused(rule, span, names)
         if told:
             notes.append(f"the event {rule.name} is left out: {told}")
-        if span is None or told or rule.name == without:
+        if span is None or told:
             continue
-        happens = order[: round(rule.chance * len(order))]
-        before = dict(demand)
-        for name, added in _shares(rule.gpus, names, recent).items():
-            hours = slice(span.start, span.end)
-            demand[name] = demand[name].copy()
-            demand[name][happens, hours] = demand[name][happens, hours] * rule.factor + added
-            changed = point[name][hours] * rule.factor + added
-            point[name][hours] += rule.chance * (changed - point[name][hours])
-        effects += _effects(rule, span, (before, demand), names)
-    return replace(
-        future,
-        demand=demand,
-        point=point,
-        warnings=(*future.warnings, *notes),
-        events=tuple(effects),
+        parted += rule.chance < 1
+        parts = rule.chance < 1 and parted <= MOST_PARTED
+        if rule.name == without:
+            continue
+        change = _Change(rule, span, _shares(rule.gpus, names, recent))
+        before, made = made, change.of_future(made, parts)
+        found = _effects(change, (before, made), names)
+        effects += [(one, parts) for one in found]
+    ways = len(made.probabilities)
+    events = tuple(
+        replace(one, happens_in=ways // 2 if parts else ways, scenarios=ways)
+        for one, parts in effects
     )
+    return replace(made, warnings=(*future.warnings, *notes), events=events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an event does, while it lasts, to the demand of each class id in `added` (GPUs)."""
+
+    rule: EventRule
+    span: Span
+    added: Mapping[str, float]
+
+    def of_future(self, future: Future, parts: bool) -> Future:
+        """The future with it: in ways of its own, or at its mean in every way."""
+        chance = self.rule.chance
+        point = self._on(future.point, chance)
+        if not parts:
+            return replace(future, demand=self._on(future.demand, chance), point=point)
+        happened = self._on(future.demand, 1.0)
+        pairs = {
+            name: np.stack([paths, happened[name]], axis=1).reshape(-1, paths.shape[1])
+            for name, paths in future.demand.items()
+        }
+        weights = tuple(p * share for p in future.probabilities for share in (1 - chance, chance))
+        return replace(future, demand=pairs, point=point, probabilities=weights)
+
+    def _on(self, demand: Mapping[str, Array], chance: float) -> dict[str, Array]:
+        """Demand, hours last, with the change to the share `chance`."""
+        made = dict(demand)
+        for name, gpus in self.added.items():
+            made[name] = demand[name].copy()
+            hours = made[name][..., self.span.start : self.span.end]
+            hours += chance * (hours * (self.rule.factor - 1) + gpus)
+        return made
 
 
 def classless(rules: Sequence[EventRule], fleet: Iterable[str], first: date) -> tuple[str, ...]:
@@ -93,29 +123,30 @@ def classless(rules: Sequence[EventRule], fleet: Iterable[str], first: date) -> 
 
 
 def _effects(
-    rule: EventRule,
-    span: Span,
-    demands: tuple[Mapping[str, Array], Mapping[str, Array]],
-    names: Sequence[str],
+    change: _Change, futures: tuple[Future, Future], names: Sequence[str]
 ) -> list[KnownEvent]:
-    """What an event changes, class by class; `demands` are those before and after it."""
-    found = []
-    for workload_class in sorted({_class_of(name) for name in names}):
-        own = [name for name in names if _class_of(name) == workload_class]
-        old, new = (np.sum([one[name] for name in own], axis=0) for one in demands)
-        found.append(_effect(rule, span, workload_class, (old, new)))
-    return found
+    """What an event changes, class by class; `futures` are those before and after it."""
+    return [
+        _effect(change, workload_class, futures)
+        for workload_class in sorted({_class_of(name) for name in names})
+    ]
 
 
-def _effect(
-    rule: EventRule, span: Span, workload_class: str, paths: tuple[Array, Array]
-) -> KnownEvent:
-    """What an event changes of a class: `paths` are its GPUs without and with it."""
-    old, new = paths
-    scenarios, year = old.shape
+def _effect(change: _Change, workload_class: str, futures: tuple[Future, Future]) -> KnownEvent:
+    """What an event changes of a class, as a mean over all ways."""
+    rule, span = change.rule, change.span
+    year = futures[0].horizon.hours
     lasts = slice(span.start, span.end)
+    before, after = (
+        sum(
+            float(np.dot(one.probabilities, paths[:, lasts].mean(axis=1)))
+            for name, paths in one.demand.items()
+            if _class_of(name) == workload_class
+        )
+        for one in futures
+    )
     share = (span.end - span.start) / year
-    before, after = float(old[:, lasts].mean()), float(new[:, lasts].mean())
+    ways = len(futures[1].probabilities)
     return KnownEvent(
         name=rule.name,
         workload_class=workload_class,
@@ -124,8 +155,8 @@ def _effect(
         factor=rule.factor,
         gpus=rule.gpus,
         chance=rule.chance,
-        happens_in=round(rule.chance * scenarios),
-        scenarios=scenarios,
+        happens_in=ways,
+        scenarios=ways,
         gpus_before=round(before, _DIGITS),
         gpus_after=round(after, _DIGITS),
         gpu_hours_per_month=round((after - before) * share * HOURS_PER_MONTH, 3),
@@ -156,16 +187,14 @@ def _class_of(name: str) -> str:
     return name.rsplit("|", 1)[0]
 
 
-def _unused(rule: EventRule, span: Span | None, names: Sequence[str], scenarios: int) -> str:
+def _unused(rule: EventRule, span: Span | None, names: Sequence[str]) -> str:
     if span is None:
         return (
             "it does not begin in the coming year; what began earlier shows in the history already"
         )
     if not names:
         return f"nothing of class {rule.workload_class} ran in the window"
-    if round(rule.chance * scenarios) == 0:
-        return f"its chance of {rule.chance:g} is less than half of one of {scenarios} scenarios"
-    return ""
+    return "" if rule.chance > 0 else "its chance is 0"
 
 
 def _shares(gpus: float, names: Sequence[str], recent: Mapping[str, float]) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 The present limits are unknown until a cloud is asked for them; the proposal is a ceiling in nodes
 that stops neither what runs today nor what the plan runs there: the most nodes needed in any hour
-of the window or of the plan, with a stated headroom, and never fewer than ran. Where the plan runs
+of the window, or in all but one in a hundred hours of the plan over all ways in which demand may
+come, with a stated headroom, and never fewer than ran. Where the plan runs
 work and no pool is known, a row says so. The floor is what both need at all hours.
 """
 
@@ -18,6 +19,7 @@ import pandas as pd
 from data.frames import conform, empty, records
 from data.plan import Change
 from data.schema import LIMITS
+from planner.peaks import PEAK_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,8 +116,8 @@ def _row(pool: _Seen, plan: dict[str, Any] | None, alike: list[_Seen]) -> dict[s
     return _record(pool, (floor, ceiling), pool.running) | {
         "account": pool.account,
         "why": f"where it runs today it needed at most {pool.most} and at least {pool.least} "
-        f"nodes in any hour, and the plan runs at most {most} and at least {least} there; "
-        f"{HEADROOM_SHARE:.0%} headroom; the present limits were not read",
+        f"nodes in any hour, and the plan runs at least {least} there and in {PEAK_SHARE:.0%} of the "
+        f"hours, over all ways in which demand may come, at most {most}; {HEADROOM_SHARE:.0%} headroom; the present limits were not read",
     }
 
 
@@ -129,8 +131,8 @@ def _new_row(place: tuple[str, str], plan: dict[str, Any]) -> dict[str, Any]:
     )
     return _record(named, (0, _with_headroom(most)), 0) | {
         "account": None,
-        "why": f"the plan runs work here, at most {most} nodes in any hour: no pool of it is "
-        f"known; {HEADROOM_SHARE:.0%} headroom",
+        "why": f"the plan runs work here, at most {most} nodes in {PEAK_SHARE:.0%} of the hours over "
+        f"all ways in which demand may come: no pool of it is known; {HEADROOM_SHARE:.0%} headroom",
     }
 
 

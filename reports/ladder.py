@@ -36,10 +36,26 @@ def known_events(reasons: Reasons | None) -> list[dict[str, Any]]:
         {
             "one": one,
             "change": _change(one),
-            "ways": f"{one.happens_in} of {one.scenarios}",
+            "ways": _ways(one),
         }
         for one in (reasons.events if reasons else ())
     ]
+
+
+def _ways(one: KnownEvent) -> str:
+    """In which ways an event happens, and what they weigh.
+
+    >>> from data.known_events import KnownEvent
+    >>> _ways(KnownEvent("e", "a", "2027-01-01", None, 3, 0, 0.4, 6, 12, 20, 36, 11680.0))
+    '6 of 12, that weigh 40.0%'
+    >>> _ways(KnownEvent("e", "a", "2027-01-01", None, 3, 0, 1, 6, 6, 20, 60, 29200.0))
+    'all'
+    """
+    if one.chance >= 1:
+        return "all"
+    if one.happens_in >= one.scenarios:
+        return "all, at its mean"
+    return f"{one.happens_in} of {one.scenarios}, that weigh {numbers.share(one.chance)}"
 
 
 def event_costs(reasons: Reasons | None) -> tuple[EventCost, ...]:

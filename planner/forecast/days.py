@@ -25,7 +25,7 @@ LEAST_LEVEL = (
     0.02  # of the mean of the class; a day below counts as this where logarithms are taken
 )
 _LEAST_PROFILE = 0.05
-_WEEK_DAYS = 7
+DAYS_OF_WEEK = 7
 _WEEKS_TO_TRUST = 1.0  # a weekly profile seen for so many weeks is half believed
 _WEEKLY_GAIN = 0.1  # share of the error that a weekly profile must take off unseen days
 _LEAST_SWING = 0.05  # standard deviation of the weekdays, share of the mean
@@ -61,7 +61,7 @@ class Days:
 
     def profile_ahead(self, days: int) -> FloatArray:
         """Days x 24 x classes: the profile of the days after the step."""
-        return self.profile[np.arange(days) % _WEEK_DAYS]
+        return self.profile[np.arange(days) % DAYS_OF_WEEK]
 
 
 def days_of(history: History) -> Days:
@@ -73,7 +73,7 @@ def days_of(history: History) -> Days:
     days = gpus[len(gpus) - count * DAY :].reshape(count, DAY, -1)
     mean = days.mean(axis=(0, 1))
     profile, weekly = _profile(days, mean)
-    place = np.arange(-count, 0) % _WEEK_DAYS
+    place = np.arange(-count, 0) % DAYS_OF_WEEK
     of_day = profile[place]
     least = np.where(mean > 0, LEAST_LEVEL * mean, 1.0)
     plain = np.maximum(days.mean(axis=1) / of_day.mean(axis=1), least)
@@ -142,18 +142,18 @@ def _profile(days: FloatArray, mean: FloatArray) -> tuple[FloatArray, BoolArray]
     """
     safe = np.where(mean > 0, mean, 1.0)
     shape = days / safe
-    daily = _normal(shape.mean(axis=0)[None].repeat(_WEEK_DAYS, axis=0))
-    weeks = len(days) / _WEEK_DAYS
+    daily = _normal(shape.mean(axis=0)[None].repeat(DAYS_OF_WEEK, axis=0))
+    weeks = len(days) / DAYS_OF_WEEK
     if weeks < 2:
         return daily, np.zeros(len(mean), dtype=bool)
-    half = len(days) // 2 // _WEEK_DAYS * _WEEK_DAYS
+    half = len(days) // 2 // DAYS_OF_WEEK * DAYS_OF_WEEK
     early, late = _level(shape[:half]), _level(shape[half:])
     place = np.arange(len(days)) - len(days)
-    flat = _normal(early.mean(axis=0)[None].repeat(_WEEK_DAYS, axis=0))
-    seen = _by_weekday(early, place[:half] % _WEEK_DAYS)
-    weekly = _by_weekday(_level(shape), place % _WEEK_DAYS)
+    flat = _normal(early.mean(axis=0)[None].repeat(DAYS_OF_WEEK, axis=0))
+    seen = _by_weekday(early, place[:half] % DAYS_OF_WEEK)
+    weekly = _by_weekday(_level(shape), place % DAYS_OF_WEEK)
     errors = [
-        np.abs(late - late.mean(axis=0).mean(axis=0) * one[place[half:] % _WEEK_DAYS]).sum((0, 1))
+        np.abs(late - late.mean(axis=0).mean(axis=0) * one[place[half:] % DAYS_OF_WEEK]).sum((0, 1))
         for one in (flat, seen)
     ]
     swing = weekly.mean(axis=1).std(axis=0)
@@ -172,7 +172,7 @@ def _level(shape: FloatArray) -> FloatArray:
 
 
 def _by_weekday(shape: FloatArray, place: Places) -> FloatArray:
-    return _normal(np.stack([shape[place == day].mean(axis=0) for day in range(_WEEK_DAYS)]))
+    return _normal(np.stack([shape[place == day].mean(axis=0) for day in range(DAYS_OF_WEEK)]))
 
 
 def _normal(profile: FloatArray) -> FloatArray:

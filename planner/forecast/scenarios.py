@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.forecast.days import days_of
+from planner.forecast.days import DAYS_OF_WEEK, days_of
 from planner.forecast.inputs import Interval
 from planner.forecast.known import DAY, known_of, together, without_tail
 from planner.forecast.models import LEADS, choose
@@ -41,6 +41,7 @@ _STRETCH = 1.25  # errors of a short past are smaller than those to come
 _RETURNS = 0.2  # chance that a stretch comes back as it was, at its own level
 _FIRST_ORIGIN = 2  # days; before it no model has seen anything
 _MOST_TIMES = 50.0  # no scenario goes beyond this multiple of the highest hour
+_FLAT = 1e-9  # GPUs; a day of no more swing than this has no peak
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,29 @@ def _scenario(draw: _Draw) -> FloatArray:
         done = until
     error += _drift(draw)
     gpus = np.exp(np.minimum(levels + error, 700.0))[:, None, :]
-    return _bounded(gpus * days.profile_ahead(draw.ahead) * rest, days)
+    return _bounded(_as_peaked(gpus * days.profile_ahead(draw.ahead) * rest, days), days)
+
+
+def _as_peaked(gpus: FloatArray, days: Days) -> FloatArray:
+    """Days x 24 x classes, each day no more peaked than days of its size were, at its own mean.
+
+    The hours of one day on the level of another may come to a peak that nobody ever saw: all of a
+    quiet day in one hour, on a busy one. A day of up to the mean of the busiest one seen keeps to
+    the highest hour seen, one beyond it goes beyond in proportion.
+    """
+    seen = np.exp(days.level)[:, None, :] * days.profile[_weekdays(days.count)] * days.rest
+    highest, busiest = seen.max(axis=(0, 1)), seen.mean(axis=1).max(axis=0)
+    mean, peak = gpus.mean(axis=1), gpus.max(axis=1)
+    times = mean / np.where(busiest > 0, busiest, np.inf)
+    most = highest * np.maximum(times, 1.0)
+    swing = peak - mean
+    share = np.clip((peak - most) / np.where(swing > _FLAT, swing, np.inf), 0.0, 1.0)[:, None, :]
+    return np.asarray((1 - share) * gpus + share * mean[:, None, :])
+
+
+def _weekdays(count: int) -> Places:
+    """The row of the profile of each whole day of the past; row 0 is the first day after them."""
+    return np.arange(-count, 0) % DAYS_OF_WEEK
 
 
 def _went_wrong(

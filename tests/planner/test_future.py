@@ -122,9 +122,10 @@ def test_an_event_that_is_sure_changes_every_scenario_from_its_day_on():
     assert made.warnings == ()
 
 
-def test_an_event_of_half_a_chance_happens_in_half_of_the_scenarios():
+def test_an_event_of_half_a_chance_happens_to_half_the_weight_of_every_way():
     made = with_events(future(4), (event(factor=0.0, chance=0.5),), {"a|H100": 10.0})
-    assert sorted(made.demand["a|H100"][:, -1].tolist()) == [0.0, 0.0, 10.0, 10.0]
+    assert made.demand["a|H100"][:, -1].tolist() == [10.0, 0.0] * 4
+    assert made.probabilities == (0.125,) * 8
     assert made.point["a|H100"][-1] == pytest.approx(5.0)
 
 
@@ -140,13 +141,13 @@ def test_events_that_cannot_be_counted_are_told():
     rules = (
         event(name="past", factor=2.0, **{"from": date(2026, 8, 1)}),
         event(name="nobody", factor=2.0, **{"class": "z"}),
-        event(name="hardly", factor=2.0, chance=0.1),
+        event(name="never", factor=2.0, chance=0.0),
     )
     made = with_events(future(4), rules, {"a|H100": 10.0})
     assert (made.demand["a|H100"] == 10.0).all()
     assert [text.split(":")[0] for text in made.warnings] == [
         "the event past is left out", "the event nobody is left out",
-        "the event hardly is left out",
+        "the event never is left out",
     ]  # fmt: skip
     assert span_of(rules[0], made.horizon) is None
 

@@ -98,7 +98,7 @@ def test_work_without_a_price_and_what_events_leave_stand_in_the_table():
     ) in text
     assert "| gcp H100 | 24 | 8 | 0 | 0 | 0 | - | - |" in text
     assert "| ri-1 | p5 in e | 8 | 2027-03-01 | - | - | decide | no price. |" in text
-    row = "| end | a | 2027-03-03 | - | x 0 | 50.0% | 3 of 6 | 8 | 4 | -2,920 |"
+    row = "| end | a | 2027-03-03 | - | x 0 | 50.0% | 3 of 6, that weigh 50.0% | 8 | 4 | -2,920 |"
     assert row in text
     assert "with the event's chance counted" in text
 

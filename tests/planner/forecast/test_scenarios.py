@@ -150,3 +150,19 @@ def test_readings_that_are_not_in_yet_do_not_steer_the_forecast():
     late = forecast(history([20.0] * 474 + [0.0] * 6), 48, 3)
     assert late.point == pytest.approx(steady.point)
     assert any("not yet recorded" in text for text in late.warnings)
+
+
+def test_no_day_is_more_peaked_than_days_of_its_size_were():
+    """Of ten days nine need 10 GPUs at every hour and one 12 GPUs at noon alone.
+
+    Its shape, 24 times its mean at noon, never lies on a day of the others: up to a mean of 10
+    GPUs no hour needs more than the 12 that were seen, and beyond it more in proportion.
+    """
+    gpus = np.full((60, 24), 10.0)
+    gpus[::10] = 0.0
+    gpus[::10, 12] = 12.0
+    found = forecast(history(gpus.ravel()), 28 * 24, scenarios=40, seed=1)
+    days = found.scenarios[:, :, 0].reshape(-1, 24)
+    mean, peak = days.mean(axis=1), days.max(axis=1)
+    assert (peak <= 12.0 * np.maximum(mean / 10.0, 1.0) + 1e-9).all()
+    assert peak.max() > 11.0
