@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 
 PRICE_MOVES = (-0.2, -0.44, 0.15)  # of the price on demand
 FAILING_SHARES = (0.05, 0.2, 0.5)  # of on-demand requests
@@ -185,24 +186,39 @@ class PriceMove:
         return float(self.term_months * max(lost, Decimal(0)) / (paid + lost)) if lost > 0 else 0.0
 
 
+class LevelMissed(StrEnum):
+    """Why a class stays below a stated service level."""
+
+    NONE_SOLD = "none_sold"  # no commitment is sold to it
+    BUDGET = "budget"  # without the limit of what may be paid upfront it would be reached
+    QUOTA = "quota"  # without the quotas
+    LIMIT = "limit"  # without the limits of commitments
+    SEVERAL = "several"  # none of them by itself
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
     """How far a stated service level is reached for one class.
 
     `stated` is the share of hours, over all ways in which demand may come, in which what is
     committed to shall serve all that a class needs and may not run on spot; `reached` that share in
-    the plan.
+    the plan. `missed` tells why it is below (None: it is not, or the plan does not say).
     """
 
     workload_class: str
     gpu_family: str
     stated: float
     reached: float
+    missed: LevelMissed | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """Everything said about how sure a plan is."""
+    """Everything said about how sure a plan is.
+
+    `level_usd_per_month` is what a stated service level costs more than the plan without it (None:
+    none is stated).
+    """
 
     hoped_for: tuple[HopedFor, ...] = ()
     backtests: Backtests = Backtests()
@@ -210,3 +226,4 @@ class Risks:
     loses_if: LosesIf | None = None
     price_moves: tuple[PriceMove, ...] = ()
     service: tuple[ServiceLevel, ...] = ()
+    level_usd_per_month: Decimal | None = None

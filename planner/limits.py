@@ -116,8 +116,9 @@ def _row(pool: _Seen, plan: dict[str, Any] | None, alike: list[_Seen]) -> dict[s
     return _record(pool, (floor, ceiling), pool.running) | {
         "account": pool.account,
         "why": f"where it runs today it needed at most {pool.most} and at least {pool.least} "
-        f"nodes in any hour, and the plan runs at least {least} there and in {PEAK_SHARE:.0%} of the "
-        f"hours, over all ways in which demand may come, at most {most}; {HEADROOM_SHARE:.0%} headroom; the present limits were not read",
+        f"nodes in any hour, and the plan runs at least {least} there and in {PEAK_SHARE:.0%} of "
+        f"the hours, over all ways in which demand may come, at most {most}; "
+        f"{HEADROOM_SHARE:.0%} headroom; the present limits were not read",
     }
 
 
@@ -131,8 +132,9 @@ def _new_row(place: tuple[str, str], plan: dict[str, Any]) -> dict[str, Any]:
     )
     return _record(named, (0, _with_headroom(most)), 0) | {
         "account": None,
-        "why": f"the plan runs work here, at most {most} nodes in {PEAK_SHARE:.0%} of the hours over "
-        f"all ways in which demand may come: no pool of it is known; {HEADROOM_SHARE:.0%} headroom",
+        "why": f"the plan runs work here, at most {most} nodes in {PEAK_SHARE:.0%} of the hours "
+        "over all ways in which demand may come: no pool of it is known; "
+        f"{HEADROOM_SHARE:.0%} headroom",
     }
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from data.hours import day_start
+from data.risks import ServiceLevel
 from planner.assemble import PlanRules
 from planner.classes import eligible
 from planner.event_costs import event_costs
@@ -26,13 +27,18 @@ from planner.prices import offer_table
 from planner.problem import Cvar
 from planner.quotas import quotas_from
 from planner.reasons import owned_parts
-from planner.service_level import level_note, limits_at
+from planner.rightsizing import to_cents
+from planner.service_level import level_note, level_warnings, limits_at
+from planner.service_reasons import why_below
 from planner.stage_solver import StageSolver
 from planner.supply import Supply, offers_from
 from planner.unmet import unmet_rows, with_unmet
-from planner.waterfall import Basis, Waterfall, run
+from planner.waterfall import Basis, Waterfall, run, without_level
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
     import pandas as pd
 
     from data.known_events import EventCost, KnownEvent
@@ -45,9 +51,11 @@ if TYPE_CHECKING:
     from planner.ladder import Rung, Unpriced
     from planner.outcome import Plan as Bought
     from planner.planning import NightInputs
-    from planner.problem import Quota
+    from planner.problem import CommitmentLimit, Quota
     from planner.settings import WorkloadClass
     from planner.unmet import Unmet
+
+_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,8 @@ class Outlook:
 
     `events` are the known events that the demand to come counts; `unpriced` is work that no term
     is priced for; `unmet` is what queued and what was full, class by class, and `needs` are the
-    needs with it; `near` the demand of the first weeks.
+    needs with it; `near` the demand of the first weeks; `service` is how far a stated service level
+    is reached, and `level_usd_per_month` what it costs.
     """
 
     waterfall: Waterfall
@@ -69,7 +78,8 @@ class Outlook:
     unmet: tuple[UnmetDemand, ...] = ()
     warnings: tuple[str, ...] = ()
     event_costs: tuple[EventCost, ...] = ()
-    service_level: float | None = None
+    service: tuple[ServiceLevel, ...] = ()
+    level_usd_per_month: Decimal | None = None
     needs: tuple[Need, ...] = ()
     near: Future | None = None
 
@@ -96,11 +106,12 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         needs=needs,
         supply=supply,
         horizon=horizon_of(given.window.end, len(given.covered)),
-        rules=_rules(given, quotas, rungs, future),
+        rules=_rules(given, quotas, limits_of(rungs), (needs, supply, future)),
         solve_stage=_solver(given, owned),
         future=future,
     )
     waterfall = run(bill, basis)
+    service = _service(waterfall, basis)
     return Outlook(
         waterfall=waterfall,
         supply=supply,
@@ -110,21 +121,26 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         events=() if future is None else future.events,
         unpriced=apart,
         unmet=unmet_rows(unmet, bare, _plain(unmet, bare, planned, given)),
-        warnings=unmet.warnings,
+        warnings=(*unmet.warnings, *level_warnings(service)),
         event_costs=event_costs(waterfall.plan, basis, bare, given.settings.events),
-        service_level=basis.rules.service_level,
+        service=service,
+        level_usd_per_month=_level_usd(bill, waterfall, basis, limits_of(rungs)),
         needs=tuple(needs),
         near=None if future is None else future.near,
     )
 
 
 def _rules(
-    given: NightInputs, quotas: tuple[Quota, ...], rungs: tuple[Rung, ...], future: Future | None
+    given: NightInputs,
+    quotas: tuple[Quota, ...],
+    limits: tuple[CommitmentLimit, ...],
+    ahead: tuple[Sequence[Need], Supply, Future | None],
 ) -> PlanRules:
-    settings, limits = given.settings.plan, limits_of(rungs)
+    settings = given.settings.plan
+    needs, supply, future = ahead
     level = None if future is None else settings.service_level
     if future is not None and level is not None:
-        limits = limits_at(limits, rungs, future, level)
+        limits = limits_at(limits, needs, supply, future, level)
     return PlanRules(
         upfront_budget=settings.upfront_budget,
         allow_commitments=is_long(given),
@@ -133,6 +149,31 @@ def _rules(
         limits=limits,
         service_level=level,
     )
+
+
+def _service(waterfall: Waterfall, basis: Basis) -> tuple[ServiceLevel, ...]:
+    """How far a stated service level is reached, class by class."""
+    level, plan = basis.rules.service_level, waterfall.plan
+    if level is None:
+        return ()
+    missed = why_below(plan, level, basis.solve_stage.stage)
+    rows = []
+    for name, share in plan.served:
+        workload_class, family = name.rsplit("|", 1)
+        reached = round(share, _DIGITS)
+        rows.append(ServiceLevel(workload_class, family, level, reached, missed.get(name)))
+    return tuple(rows)
+
+
+def _level_usd(
+    bill: pd.DataFrame, waterfall: Waterfall, basis: Basis, limits: tuple[CommitmentLimit, ...]
+) -> Decimal | None:
+    """What a stated service level costs a month more than the plan without it."""
+    if basis.rules.service_level is None:
+        return None
+    rules = replace(basis.rules, service_level=None, limits=limits)
+    without = without_level(bill, waterfall, replace(basis, rules=rules))
+    return to_cents(waterfall.plan.usd_per_month - without.usd_per_month)
 
 
 def _solver(given: NightInputs, owned: tuple[OwnedPart, ...]) -> StageSolver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from data.frames import records
-from data.risks import Risks, ServiceLevel
+from data.risks import Risks
 from planner.break_even import held_before
 from planner.loses_if import loses_if
 from planner.on_demand_risk import hoped_for
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.outlook import Outlook
-
-_DIGITS = 6
 
 
 def risks_of(
@@ -34,20 +32,9 @@ def risks_of(
         held_before=held_before(waterfall, supply, hours),
         loses_if=loses_if(waterfall.plan, supply),
         price_moves=price_moves(waterfall.plan, supply),
-        service=_service(found),
+        service=found.service,
+        level_usd_per_month=found.level_usd_per_month,
     )
-
-
-def _service(found: Outlook) -> tuple[ServiceLevel, ...]:
-    """How far a stated service level is reached, class by class."""
-    level = found.service_level
-    if level is None:
-        return ()
-    rows = []
-    for name, share in found.waterfall.plan.served:
-        workload_class, family = name.rsplit("|", 1)
-        rows.append(ServiceLevel(workload_class, family, level, round(share, _DIGITS)))
-    return tuple(rows)
 
 
 def owned_kinds(commitments: pd.DataFrame, bill: pd.DataFrame) -> dict[str, str]:

@@ -4,9 +4,10 @@ Committed to that share, a GPU more is at work in the rest of the hours, 1 - lev
 rate in all of them. So it is bought exactly where an hour that nothing committed serves counts
 rate / (1 - level): the plan is chosen at that price of what is bought on demand, and paid for at
 the true one. What the price is raised by nobody pays; it stands beside the cost, as caution. Of a
-whole machine only the last GPU may be lacking, so where a class stays below its level the price is
-raised by as many times as a machine has GPUs. The penalty of hours that nothing serves rises with
-it.
+whole machine only the last GPU may be lacking, and of a class that needs GPUs in few hours the
+level is about these alone: so where a class stays below its level the price is raised by as many
+times as a machine has GPUs, and as all hours are those in which it needs any. The penalty of hours
+that nothing serves rises with it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.frames import records
-from planner.assemble import base_name
+from planner.assemble import base_name, reachable
 from planner.future import shares_of
 
 if TYPE_CHECKING:
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+    from data.risks import ServiceLevel
+    from planner.assemble import Need
     from planner.future import Future
-    from planner.ladder import Rung
     from planner.outcome import Result
     from planner.problem import CommitmentLimit, Offer, Problem, ProblemClass
+    from planner.supply import Supply
 
     Array = npt.NDArray[np.float64]
 
@@ -93,8 +96,8 @@ def at_level(
 ) -> tuple[Result, tuple[tuple[str, float], ...]]:
     """The plan at a service level, at true prices, and the share that each class reaches.
 
-    What is not reached where a machine pays for its last GPU alone cannot be had, or not be
-    committed to.
+    What is not reached at that price either cannot be committed to: `planner.service_reasons` says
+    why.
     """
     boost: dict[str, float] = {}
     while True:
@@ -103,13 +106,21 @@ def at_level(
         if result.objective is None:
             return result, ()
         shares = reached(problem, result.dispatch)
-        below = {name for name, share in shares if share < level - _TINY}
+        below = below_level(shares, level)
         if not below or boost:
             return repaid(problem, result, more), shares
         sizes = {one.id: float(one.gpus) for one in problem.offers}
         for one in problem.classes:
-            if base_name(one.id) in below:
-                boost |= {name: sizes[name] for name in one.offers}
+            name = base_name(one.id)
+            if name in below:
+                times = problem.hours / _busy_hours(problem, name)
+                for offer in one.offers:
+                    boost[offer] = max(boost.get(offer, 1.0), sizes[offer] * times)
+
+
+def below_level(shares: Sequence[tuple[str, float]], level: float) -> frozenset[str]:
+    """The class ids that stay below a level."""
+    return frozenset(name for name, share in shares if share < level - _TINY)
 
 
 def repaid(problem: Problem, result: Result, more: Mapping[str, float]) -> Result:
@@ -150,9 +161,14 @@ def reached(problem: Problem, dispatch: pd.DataFrame) -> tuple[tuple[str, float]
         missed[name] = missed.get(name, 0.0) + problem.scenarios[int(row["scenario"])].p
     found = []
     for name in sorted({base_name(one.id) for one in problem.classes}):
-        busy = sum(one.p * _busy(one.demand, name) for one in problem.scenarios)
-        found.append((name, 1.0 if busy <= 0 else 1.0 - missed.get(name, 0.0) / busy))
+        busy = _busy_hours(problem, name)
+        found.append((name, 1.0 if busy <= 0 else max(0.0, 1.0 - missed.get(name, 0.0) / busy)))
     return tuple(found)
+
+
+def _busy_hours(problem: Problem, name: str) -> float:
+    """Modelled hours in which a class needs anything, a mean over scenarios."""
+    return sum(one.p * _busy(one.demand, name) for one in problem.scenarios)
 
 
 def _busy(demand: Mapping[str, Array], name: str) -> int:
@@ -162,25 +178,52 @@ def _busy(demand: Mapping[str, Array], name: str) -> int:
 
 
 def limits_at(
-    limits: Sequence[CommitmentLimit], rungs: Sequence[Rung], future: Future, level: float
+    limits: Sequence[CommitmentLimit],
+    needs: Sequence[Need],
+    supply: Supply,
+    future: Future,
+    level: float,
 ) -> tuple[CommitmentLimit, ...]:
-    """The limits of commitments, each at least at what its pool lacks for the level.
+    """The limits of commitments, each at least at what the level asks for on its offers.
 
-    A stated level is a wish to commit that outranks the rule, which weighs money alone.
+    A stated level is a wish to commit that outranks the rule, which weighs money alone and knows
+    the work where it runs today. So all work that may come to a limit's offers counts, and what is
+    owned does not: some of it ends within the year, and the plan buys nothing beside what is there.
     """
     made = []
-    for limit, rung in zip(limits, rungs, strict=True):
-        firm: Array | float = 0.0
-        for one in rung.pool.members:
-            need = one.need
-            shares = shares_of([need.had(place) for place in need.present])
-            share = shares[need.present.index(one.place)] * (1 - one.waiting)
-            firm = firm + share * future.demand[need.id]
-        size = rung.terms.gpus_per_instance
-        lacks = float(np.quantile(firm, level, method="higher")) - rung.held
-        gpus = math.ceil(max(lacks, 0.0) / size - _TINY) * size
-        made.append(replace(limit, gpus=max(limit.gpus, float(gpus))))
+    for limit in limits:
+        gpus = sum(_asked(need, set(limit.offers), supply, (future, level)) for need in needs)
+        size = max((supply.offers[name].gpus for name in limit.offers), default=1)
+        made.append(replace(limit, gpus=max(limit.gpus, _whole(gpus, size))))
     return tuple(made)
+
+
+def _whole(gpus: float, size: int) -> float:
+    """GPUs of as many machines as hold so many.
+
+    >>> _whole(16.0, 8), _whole(16.5, 8)
+    (16.0, 24.0)
+    """
+    return float(math.ceil(gpus / size - _TINY) * size)
+
+
+def _asked(need: Need, offers: set[str], supply: Supply, asked: tuple[Future, float]) -> float:
+    """The firm GPUs that a class may need on some offers in the share `level` of its hours."""
+    future, level = asked
+    shares = shares_of([need.had(place) for place in need.present])
+    firm = 0.0
+    for place, share in zip(need.present, shares, strict=True):
+        reach = reachable(need, place, supply)
+        if offers & set(reach):
+            has_spot = any(supply.offers[name].spot is not None for name in reach)
+            firm += share * (need.min_firm_share if need.interruptible and has_spot else 1.0)
+    gpus = future.demand[need.id]
+    weights = np.broadcast_to(np.asarray(future.probabilities)[:, None], gpus.shape)
+    busy = gpus > _TINY
+    if not firm or not busy.any():
+        return 0.0
+    level = float(np.quantile(gpus[busy], level, weights=weights[busy], method="inverted_cdf"))
+    return firm * level
 
 
 def level_note(level: float, is_planned: bool) -> str:
@@ -196,4 +239,19 @@ def level_note(level: float, is_planned: bool) -> str:
         f"{name} takes the place of cvar: commitments for it may go beyond what the rule of the "
         "ladder allows, and the plan is chosen at the price that the level puts on hours on "
         "demand, so no alternatives and no limits are priced beside it"
+    )
+
+
+def level_warnings(rows: Sequence[ServiceLevel]) -> tuple[str, ...]:
+    """One warning for each class that stays below a stated level.
+
+    >>> from data.risks import LevelMissed, ServiceLevel
+    >>> level_warnings([ServiceLevel("train", "H100", 0.95, 0.487, LevelMissed.BUDGET)])
+    ('the service level of 95% is missed: train on H100 reaches 48.7%: the report says why',)
+    """
+    return tuple(
+        f"the service level of {100 * one.stated:.6g}% is missed: {one.workload_class} on "
+        f"{one.gpu_family} reaches {one.reached:.1%}: the report says why"
+        for one in rows
+        if one.reached < one.stated
     )

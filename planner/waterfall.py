@@ -15,7 +15,6 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from data.errors import SolveError
@@ -24,6 +23,7 @@ from data.money import HOURS_PER_MONTH
 from data.schema import COMMITTED_OPTIONS
 from planner.alternatives import alternatives
 from planner.assemble import Stage, problem_as_now, problem_at
+from planner.dispatch_sums import expected, whole_machines
 from planner.ladder_steps import unlimited
 from planner.optimise.audit import audit
 from planner.optimise.shortages import shortages
@@ -271,6 +271,18 @@ def _at_level(level: float, sunk: float, former: Solved, basis: Basis) -> Solved
     return replace(made, audited=made.audited + result.costs["cvar"], served=served)
 
 
+def without_level(bill: pd.DataFrame, waterfall: Waterfall, basis: Basis) -> Solved:
+    """The plan beside that of a stated service level: what it would be without one.
+
+    `basis` is without the level. `bill` is FLEET_HOURS, planned rows only, money as float.
+    """
+    ahead, former = basis.future or basis.horizon, waterfall.stages[Stage.EXPIRY]
+    problem = problem_at(Stage.BUY, basis.needs, basis.supply, ahead, basis.rules)
+    asked = (Stage.BUY, problem, _sunk(bill, basis)[Stage.BUY])
+    solved = _checked(asked, basis.solve_stage.near(problem), former, basis)
+    return _worth_it(solved, former, basis)
+
+
 def _worth_it(bought: Solved, former: Solved, basis: Basis) -> Solved:
     """The plan; where its caution costs more than all that purchases save, the one without it.
 
@@ -317,7 +329,7 @@ def _checked(
 
 
 def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved:
-    dispatch = _expected(problem, result.dispatch)
+    dispatch = expected(problem, result.dispatch)
     month = problem.hour_weight / MONTHS
     used = dispatch.groupby(["class", "offer", "kind"], sort=True)["gpus"].sum().reset_index()
     used["gpu_hours"] = used.pop("gpus") * month
@@ -339,36 +351,11 @@ def _kept(stage: Stage, problem: Problem, result: Result, sunk: float) -> Solved
         reserved=reserved,
         peaks=peaks(problem, result.dispatch),
         short_gpu_hours=short,
-        whole_machines=_whole_machines(result.dispatch, problem) * month,
+        whole_machines=whole_machines(result.dispatch, problem) * month,
         audited=audit(problem, result.plan, result.dispatch).usd,
         short=shortages(problem, result.dispatch, result.plan),
         by_scenario=tuple(sunk + (chosen + usd) / MONTHS for usd in spent),
     )
-
-
-def _expected(problem: Problem, dispatch: pd.DataFrame) -> pd.DataFrame:
-    """The dispatch with each scenario's GPUs times its probability, so that sums are means."""
-    p = np.array([one.p for one in problem.scenarios])
-    return dispatch.assign(gpus=dispatch["gpus"] * p[dispatch["scenario"].to_numpy()])
-
-
-def _whole_machines(dispatch: pd.DataFrame, problem: Problem) -> float:
-    """USD over the horizon's hours that whole machines would cost more than the GPUs in use.
-
-    What a savings plan covers runs on the same machines as what is on demand beside it.
-    """
-    hourly = dispatch[dispatch["kind"].isin(["on_demand", "savings_plan", "spot"])]
-    ways = hourly["kind"].where(hourly["kind"] == "spot", "on_demand")
-    sums = hourly.assign(kind=ways).groupby(["offer", "kind", "scenario"], sort=True)
-    extra = 0.0
-    for key, part in sums:
-        offer = next(one for one in problem.offers if one.id == key[0])
-        price = offer.on_demand if key[1] == "on_demand" else offer.spot
-        gpus = part.groupby("hour")["gpus"].sum().to_numpy()
-        whole = np.ceil(gpus / offer.gpus - 1e-9) * offer.gpus
-        p = problem.scenarios[int(part["scenario"].iloc[0])].p
-        extra += p * float((whole - gpus).sum()) * (price or 0.0)
-    return extra
 
 
 def _nothing_ends(basis: Basis) -> bool:

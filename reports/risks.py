@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from data.risks import FAILING_SHARES, PRICE_MOVES
+from data.risks import FAILING_SHARES, PRICE_MOVES, LevelMissed
 from reports import numbers
 
 if TYPE_CHECKING:
@@ -31,6 +31,13 @@ _POLICIES = {
     "cloud_replay": "what the clouds recommend: the best of the last 30 days",
     "foresight": "the best constant level, known only afterwards",
 }
+_MISSED = {
+    LevelMissed.NONE_SOLD: "No commitment is sold to it at a known price",
+    LevelMissed.BUDGET: "What may be paid upfront is too little for it",
+    LevelMissed.QUOTA: "The quotas leave too little room for it",
+    LevelMissed.LIMIT: "No more may be committed to",
+    LevelMissed.SEVERAL: "No limit by itself stands in the way: several do, or the time ended",
+}
 
 
 def view(risks: Risks | None) -> dict[str, Any] | None:
@@ -41,6 +48,7 @@ def view(risks: Risks | None) -> dict[str, Any] | None:
         "capacity": capacity_sentence(risks.hoped_for),
         "failing": FAILING_SHARES,
         "hoped_for": _hoped_for(risks.hoped_for),
+        "level": level_view(risks),
         "service": [service_sentence(one) for one in risks.service],
         "regret": regret_sentence(risks.backtests),
         "policies": [
@@ -126,17 +134,46 @@ def service_sentence(one: ServiceLevel) -> str:
     >>> service_sentence(ServiceLevel("train", "H100", 0.95, 0.97))
     'train on H100: 97.0% of the hours in which it needs GPUs are served by commitments and spot \
 alone; 95.0% are asked for.'
-    >>> service_sentence(ServiceLevel("train", "H100", 0.95, 0.5))[-51:]
-    'No more can be committed to, or none is sold to it.'
+    >>> from data.risks import LevelMissed
+    >>> service_sentence(ServiceLevel("train", "H100", 0.95, 0.5, LevelMissed.NONE_SOLD))[-45:]
+    'No commitment is sold to it at a known price.'
     """
     text = (
         f"{one.workload_class} on {one.gpu_family}: {numbers.share(one.reached)} of the hours in "
         "which it needs GPUs are served by commitments and spot alone; "
         f"{numbers.share(one.stated)} are asked for."
     )
-    if one.reached < one.stated:
-        return f"{text} No more can be committed to, or none is sold to it."
-    return text
+    return text if one.missed is None else f"{text} {_MISSED[one.missed]}."
+
+
+def level_view(risks: Risks | None) -> dict[str, Any] | None:
+    """What a stated service level costs, and where it is missed; None where none is stated.
+
+    >>> from data.risks import LevelMissed, Risks, ServiceLevel
+    >>> rows = (ServiceLevel("train", "H100", 0.95, 0.5, LevelMissed.BUDGET),)
+    >>> found = level_view(Risks(service=rows, level_usd_per_month=Decimal(300)))
+    >>> found["costs"]
+    'The service level of 95.0% costs $300 a month more than the plan without it.'
+    >>> found["missed"]
+    ['train on H100 reaches 50.0%. What may be paid upfront is too little for it.']
+    """
+    if risks is None or not risks.service:
+        return None
+    usd, name = risks.level_usd_per_month, f"level of {numbers.share(risks.service[0].stated)}"
+    costs = ""
+    if usd is not None:
+        more = "less" if usd < 0 else "more"
+        costs = (
+            f"The service {name} costs {numbers.amount(abs(usd))} a month {more} than the plan "
+            "without it."
+        )
+    missed = [one for one in risks.service if one.reached < one.stated]
+    return {"costs": costs, "missed": [_missed_words(one) for one in missed]}
+
+
+def _missed_words(one: ServiceLevel) -> str:
+    why = "" if one.missed is None else f" {_MISSED[one.missed]}."
+    return f"{one.workload_class} on {one.gpu_family} reaches {numbers.share(one.reached)}.{why}"
 
 
 def regret_sentence(tests: Backtests) -> str:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import pytest
 
 from data.errors import ConfigError
+from data.risks import LevelMissed
 from planner.config import parse_config
 from planner.outcome import Plan, ReservedCount
-from planner.service_level import at_level, raised, reached, repaid
+from planner.problem import CommitmentLimit, Quota, Reservation, SavingsPlan
+from planner.service_level import at_level, limits_at, raised, reached, repaid
+from planner.service_reasons import why_below
 from planner.solve import solve
 from tests import bills
+from tests.planner.test_ladder import need, supply
+from tests.planner.test_ladder import offer as ladder_offer
 from tests.planner.test_plan_ahead import HOURS, bought, left_over, night_of, node
 from tests.planner.test_waterfall_ahead import reserved, work_out
 from tests.problems import close, firm, offer, problem
+
+if TYPE_CHECKING:
+    from planner.future import Future
+    from planner.outcome import Result
+    from planner.problem import Problem
+    from planner.waterfall import Solved
 
 
 def steps(**more):
@@ -111,6 +126,95 @@ def test_where_nothing_can_be_committed_to_the_level_is_not_reached_and_said_so(
     result, shares = at_level(case, 0.9, solve)
     assert (result.plan, shares) == (Plan(), (("t|H100", 0.0),))
     assert result.costs["cvar"] == 0.0
+
+
+def test_the_level_is_about_the_hours_in_which_a_class_needs_anything():
+    """1 to 10 GPUs in ten of 100 hours: the k-th works in 11 - k of 100.
+
+    At 2 / (1 - 0.75) = 8 USD even the first is worth no more than 8 x 0.1. At ten times as much,
+    all hours over those of need, the eighth is worth 80 x 0.03 = 2.4 and the ninth 1.6: less than
+    their rate of 2. With eight, two of the ten hours lack a GPU.
+    """
+    case = problem([firm("t|H100", ["a"])], [offer("a", 4.0, 2.0)],
+                   {"t|H100": [*range(1, 11), *[0] * 90]})  # fmt: skip
+    result, shares = at_level(case, 0.75, lambda one: solve(one, gap=1e-9))
+    assert result.plan == Plan((ReservedCount("a", "1y", 8),))
+    assert shares == (("t|H100", close(0.8)),)
+
+
+def below(case: Problem) -> dict[str, LevelMissed]:
+    """The reasons of a plan at 0.9, as it was solved."""
+
+    def solved(one: Problem) -> Result:
+        return solve(one, gap=1e-9)
+
+    result, served = at_level(case, 0.9, solved)
+    plan = cast("Solved", SimpleNamespace(problem=case, result=result, served=served))
+    return why_below(plan, 0.9, solved)
+
+
+def test_one_true_reason_is_told_for_each_class_below_the_level():
+    """Ten hours of 10 GPUs each, that a reservation or a plan at 2 USD would serve to the last."""
+    ten = {"t|H100": [10] * 10}
+    dear = (Reservation("1y", 2.0, upfront=9.0),)
+    assert below(problem([firm("t|H100", ["a"])], [offer("a", rate=2.0)], ten)) == {}
+    sold = problem([firm("t|H100", ["a"])], [offer("a")], ten)
+    assert below(sold) == {"t|H100": LevelMissed.NONE_SOLD}
+    budget = problem([firm("t|H100", ["a"])], [offer("a", reservations=dear)], ten,
+                     upfront_budget=45.0)  # fmt: skip
+    assert below(budget) == {"t|H100": LevelMissed.BUDGET}
+    limit = problem([firm("t|H100", ["a"])], [offer("a", rate=2.0)], ten,
+                    commitment_limits=(CommitmentLimit("aws H100", ("a",), 4.0),))  # fmt: skip
+    assert below(limit) == {"t|H100": LevelMissed.LIMIT}
+    # What a savings plan pays for must be requested, within the quota.
+    quota = problem([firm("t|H100", ["a"])], [offer("a", sp_rate=2.0)], ten,
+                    savings_plans=(SavingsPlan("aws"),),
+                    quotas=(Quota("aws", "us", 6.0),))  # fmt: skip
+    assert below(quota) == {"t|H100": LevelMissed.QUOTA}
+    both = replace(budget, commitment_limits=limit.commitment_limits)
+    assert below(both) == {"t|H100": LevelMissed.SEVERAL}
+
+
+def test_limits_follow_what_may_come_to_a_pool_and_not_what_ends_there():
+    """8 GPUs at a and 24 at b, of a class that may run on either: 32 may be asked of each pool.
+
+    A second class stays at a. In the ten hours in which it needs any, 90 % of them need up to 12
+    GPUs, of which three quarters must be firm: what it needs in all hours is mostly nothing.
+    """
+    a, b = "aws/us-east-1/p5", "gcp/us-east4/a3"
+    offers = supply(ladder_offer(a, 4.3, 6.88, spot=3.0), ladder_offer(b, 7.7, 11.0))
+    moves = need("t", {a: 8.0, b: 24.0})
+    stays = need("u", {a: 12.0}, interruptible=True, min_firm_share=0.75)
+    gpus = {moves.id: np.full((1, 100), 32.0), stays.id: np.zeros((1, 100))}
+    gpus[stays.id][0, :10] = [*[12.0] * 9, 40.0]
+    future = cast("Future", SimpleNamespace(demand=gpus, probabilities=(1.0,)))
+    limits = [CommitmentLimit(name, (name,), 0.0) for name in (a, b)]
+    found = limits_at(limits, [moves, stays], offers, future, 0.9)
+    # 32 + 0.75 x 12 = 41 GPUs are six machines of 8.
+    assert [one.gpus for one in found] == [48.0, 32.0]
+
+
+def test_a_missed_level_is_a_warning_with_its_reason_and_what_the_level_costs():
+    fleet = bills.fleet(node("i-0", range(HOURS)))
+    offers = bills.offers(bills.price("on_demand", 6.88))
+    made = night_of(fleet, 21, (), {"plan": {"service_level": 0.95}}, offers)
+    (row,) = made.plan.summary.risks.service
+    assert (row.reached, row.missed) == (0.0, LevelMissed.NONE_SOLD)
+    assert (
+        "the service level of 95% is missed: training on H100 reaches 0.0%: the report says why"
+    ) in made.warnings
+    assert made.plan.summary.risks.level_usd_per_month == 0
+
+
+def test_what_the_level_costs_is_what_the_plan_costs_more_than_without_it():
+    fleet = bills.fleet(node("i-0", range(HOURS)),
+                        node("i-1", [h for h in range(HOURS) if h % 24 < 12]))  # fmt: skip
+    plain = night_of(fleet, 21, (), {}).plan.summary
+    made = night_of(fleet, 21, (), {"plan": {"service_level": 0.95}})
+    costs = made.plan.summary.risks.level_usd_per_month
+    assert costs == made.plan.summary.bill.plan_per_month - plain.bill.plan_per_month
+    assert costs > 0
+    assert not [text for text in made.warnings if "service level" in text]
 
 
 @pytest.mark.parametrize("text", ["1.0", "-0.1", '"high"'])

@@ -12,6 +12,7 @@ from data.risks import (
     Backtests,
     HeldBefore,
     HopedFor,
+    LevelMissed,
     LosesIf,
     PriceMove,
     Risks,
@@ -144,10 +145,17 @@ def test_what_moving_prices_make_of_a_commitment_stands_beside_its_term():
 
 
 def test_a_stated_service_level_is_told_only_where_there_is_one():
-    text = section(replace(SURE, service=(ServiceLevel("training", "H100", 0.95, 0.9),)))
+    row = ServiceLevel("training", "H100", 0.95, 0.9, LevelMissed.QUOTA)
+    sure = replace(SURE, service=(row,), level_usd_per_month=Decimal(1234))
+    text = section(sure)
     assert "- training on H100: 90.0% of the hours in which it needs GPUs" in text
-    assert "No more can be committed to" in text
+    assert "95.0% are asked for. The quotas leave too little room for it." in text
     assert "service level" not in section(SURE)
+    answer = report_markdown(night.plan(risks=sure), night.tables()).split("## ")[1]
+    assert (
+        "The service level of 95.0% costs $1,234 a month more than the plan without it. **It is "
+        "missed:** training on H100 reaches 90.0%. The quotas leave too little room for it."
+    ) in answer
 
 
 def test_where_nothing_is_bought_nothing_new_can_be_lost():
