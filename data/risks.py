@@ -70,7 +70,9 @@ class BacktestPool:
     `usd` is what this planner would have cost in the unseen hours, `foresight_usd` the best
     constant level with these hours known, `on_demand_usd` no commitment at all. `purchases` were
     made in `steps` planning steps; `under_break_even` of them were at work less than their
-    break-even share in the rest of the unseen hours. `rate` and `on_demand` are USD per GPU-hour.
+    break-even share in the rest of the unseen hours. `rate` and `on_demand` are USD per GPU-hour,
+    `term_months` is what each purchase is made for: rate and term of what the plan buys there, or
+    where it buys nothing those of the rule.
     """
 
     pool: str
@@ -87,6 +89,7 @@ class BacktestPool:
     reserved_gpus: int
     rate: float
     on_demand: float
+    term_months: int = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +123,29 @@ class HeldBefore:
 
 
 @dataclass(frozen=True, slots=True)
+class EventLoss:
+    """New commitments that lose money if a known event does not come, or if it does (`comes`).
+
+    They then cost `usd_per_month` more than they save: all of them together, or, where these still
+    pay, the one that is named by what to do.
+    """
+
+    event: str
+    comes: bool
+    usd_per_month: Decimal
+    commitment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LosesIf:
     """What would have to happen for the new commitments to cost more than they save.
 
     `saves_per_month` is what they replace of purchases by the hour as planned, at
-    `costs_per_month`. Demand would have to be `demand_share` of what is planned all year long, or
-    prices by the hour `price_share` of theirs, or all need to end after `months`, by which they
-    have replaced what they cost over their whole term.
+    `costs_per_month`. Demand would have to be `demand_share` of what is planned for their whole
+    terms, of `least_term_months` to `most_term_months` (each year of them as the planned one), or
+    the price on demand `price_share` of its own while all else stays, or all need to end after
+    `months`, by which they have replaced what they cost over their whole term. `price_share` is 0
+    where no fall of that price alone is enough. `events` are those that decide.
     """
 
     saves_per_month: Decimal
@@ -134,6 +153,9 @@ class LosesIf:
     demand_share: float
     price_share: float
     months: float
+    least_term_months: int = 12
+    most_term_months: int = 12
+    events: tuple[EventLoss, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

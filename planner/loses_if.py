@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.errors import SolveError
+from data.money import HOURS_PER_MONTH
 from data.risks import LosesIf
 from planner import outcome
 from planner.model.reductions import reduce
@@ -43,10 +44,14 @@ _ANCHORS = 3  # dispatches of all hours at most
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What commitments save and cost, USD a month of the planned year."""
+    """What commitments save and cost, USD a month of the planned year.
+
+    `on_demand` is what they save of purchases on demand.
+    """
 
     saves: float
     costs: float
+    on_demand: float
 
     @property
     def net(self) -> float:
@@ -63,7 +68,8 @@ def saved_at(problem: Problem, plan: Plan, factor: float, quickly: bool = False)
     costs = math.fsum(outcome.commitments(problem, plan).values()) / _MONTHS
     asked = replace(problem, scenarios=_scaled(problem, factor))
     without, there = hourly_spend(asked, (outcome.Plan(), plan), quickly)
-    return Saved((math.fsum(without.values()) - math.fsum(there.values())) / _MONTHS, costs)
+    saves = (math.fsum(without.values()) - math.fsum(there.values())) / _MONTHS
+    return Saved(saves, costs, (without["on_demand"] - there["on_demand"]) / _MONTHS)
 
 
 def hourly_spend(
@@ -96,15 +102,28 @@ def loses_if(solved: Solved, supply: Supply) -> LosesIf | None:
     now = saved_at(problem, plan, 1.0)
     if now.saves <= 0:
         return None
-    share = min(now.costs / now.saves, 1.0)
-    whole = sum(one.total_commitment for one in purchases(solved, supply))
+    lines = purchases(solved, supply)
+    whole = sum(one.total_commitment for one in lines)
+    months = [round(one.term_hours / HOURS_PER_MONTH) for one in lines]
     return LosesIf(
         saves_per_month=to_cents(now.saves),
         costs_per_month=to_cents(now.costs),
         demand_share=round(_break_even(problem, plan, now), 4),
-        price_share=round(share, 4),
+        price_share=round(_price_share(now), 4),
         months=round(whole / now.saves, 1),
+        least_term_months=min(months),
+        most_term_months=max(months),
     )
+
+
+def _price_share(now: Saved) -> float:
+    """The share of the price on demand at which the purchases just pay; 1 where they never do.
+
+    Whatever else they replace costs what it does now; 0 where that alone pays for them.
+    """
+    if now.net <= 0:
+        return 1.0
+    return max(1 - now.net / now.on_demand, 0.0) if now.on_demand > 0 else 0.0
 
 
 def _break_even(problem: Problem, plan: Plan, now: Saved) -> float:

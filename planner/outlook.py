@@ -14,7 +14,7 @@ from data.hours import day_start
 from data.risks import ServiceLevel
 from planner.assemble import PlanRules
 from planner.classes import eligible
-from planner.event_costs import event_costs
+from planner.event_costs import event_costs, event_losses
 from planner.future import counted, expected, year_ahead
 from planner.horizon import horizon_of
 from planner.ladder import ladder, unpriced
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from data.known_events import EventCost, KnownEvent
     from data.plan import Plan
     from data.reasons import OwnedPart
+    from data.risks import EventLoss
     from data.unmet import UnmetDemand
     from planner.assemble import Need
     from planner.future import Future
@@ -78,6 +79,7 @@ class Outlook:
     unmet: tuple[UnmetDemand, ...] = ()
     warnings: tuple[str, ...] = ()
     event_costs: tuple[EventCost, ...] = ()
+    event_losses: tuple[EventLoss, ...] = ()
     service: tuple[ServiceLevel, ...] = ()
     level_usd_per_month: Decimal | None = None
     needs: tuple[Need, ...] = ()
@@ -123,6 +125,7 @@ def work_out(bill: pd.DataFrame, given: NightInputs) -> Outlook:
         unmet=unmet_rows(unmet, bare, _plain(unmet, bare, planned, given)),
         warnings=(*unmet.warnings, *level_warnings(service)),
         event_costs=event_costs(waterfall.plan, basis, bare, given.settings.events),
+        event_losses=event_losses(waterfall.plan, basis, bare, given.settings.events),
         service=service,
         level_usd_per_month=_level_usd(bill, waterfall, basis, limits_of(rungs)),
         needs=tuple(needs),

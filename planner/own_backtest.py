@@ -1,7 +1,7 @@
 """The back-test of every night: what this planner would have cost on the user's own history.
 
 The second half of the history is planned as if it were not known yet, at the plan's own prices, by
-the rule that the plan itself follows.
+the rule that the plan itself follows, and where the plan buys, at the rate and for the term bought.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data.money import HOURS_PER_MONTH
 from data.risks import BacktestPolicy, BacktestPool, Backtests
 from planner.backtest.demand import load
 from planner.backtest.fleet import Case, backtest_pools, demand_of
@@ -26,14 +27,18 @@ if TYPE_CHECKING:
     from planner.backtest.result import Backtest
     from planner.forecast.inputs import Terms
     from planner.ladder import Rung
+    from planner.purchases import Purchase
 
 _CENTS = 2
 _NONE_BOUGHT = "all_on_demand"
 
 
-def backtests(rungs: Sequence[Rung], hours: int, least_hours: int) -> Backtests:
+def backtests(
+    rungs: Sequence[Rung], hours: int, least_hours: int, bought: Sequence[Purchase] = ()
+) -> Backtests:
     """The back-test of each pool of the ladder, at its own prices, with nothing held before.
 
+    Where the plan buys for a pool, rate and term are those of what is `bought`.
     Below `least_hours` of the `hours` of history there is none: half of it is too short to plan on.
     """
     if hours < least_hours:
@@ -43,12 +48,31 @@ def backtests(rungs: Sequence[Rung], hours: int, least_hours: int) -> Backtests:
                 f"{least_hours:,} that it needs (min_history_days)",
             )
         )
-    cases = {
-        rung.pool.name: Case(demand_of(rung.past), replace(rung.terms, held=())) for rung in rungs
-    }
+    cases = {rung.pool.name: Case(demand_of(rung.past), _terms(rung, bought)) for rung in rungs}
     made, notes = backtest_pools(cases, advise)
     pools = tuple(_pool(name, found, cases[name]) for name, found in made.items())
     return Backtests(pools, _policies(made), notes)
+
+
+def _terms(rung: Rung, bought: Sequence[Purchase]) -> Terms:
+    """The prices of a pool at the rate and term bought for it: of several terms, that of most."""
+    mine = [one for one in bought if one.gpus and _is_of(one, rung)]
+    terms = replace(rung.terms, held=())
+    if not mine:
+        return terms
+    gpus: dict[int, float] = {}
+    for one in mine:
+        gpus[one.term_hours] = gpus.get(one.term_hours, 0.0) + (one.gpus or 0.0)
+    term = max(gpus, key=lambda hours: (gpus[hours], -hours))
+    usd = math.fsum(one.usd_per_hour for one in mine if one.term_hours == term)
+    return replace(terms, reserved=usd / gpus[term], term_hours=term)
+
+
+def _is_of(one: Purchase, rung: Rung) -> bool:
+    """Whether a purchase is for a pool: on its offers, or a savings plan of its cloud."""
+    if one.kind == "savings_plan":
+        return one.cloud == rung.pool.cloud
+    return one.key[1] in rung.pool.offers
 
 
 def _policies(made: Mapping[str, Backtest]) -> tuple[BacktestPolicy, ...]:
@@ -92,6 +116,7 @@ def _pool(name: str, found: Backtest, case: Case) -> BacktestPool:
         reserved_gpus=mine.levels[-1][1],
         rate=round(terms.reserved, 6),
         on_demand=round(terms.on_demand, 6),
+        term_months=round(terms.term_hours / HOURS_PER_MONTH),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from data.frames import records
@@ -11,6 +12,7 @@ from planner.loses_if import loses_if
 from planner.on_demand_risk import hoped_for
 from planner.own_backtest import backtests
 from planner.price_moves import price_moves
+from planner.purchases import purchases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,11 +28,13 @@ def risks_of(
     `commitments` is a frame of COMMITMENTS, `bill` one of FLEET_HOURS.
     """
     waterfall, supply = found.waterfall, found.supply
+    loses = loses_if(waterfall.plan, supply)
+    bought = purchases(waterfall.plan, supply)
     return Risks(
         hoped_for=hoped_for(waterfall.plan, supply, owned_kinds(commitments, bill)),
-        backtests=backtests(found.rungs, hours, least_hours),
+        backtests=backtests(found.rungs, hours, least_hours, bought),
         held_before=held_before(waterfall, supply, hours),
-        loses_if=loses_if(waterfall.plan, supply),
+        loses_if=None if loses is None else replace(loses, events=found.event_losses),
         price_moves=price_moves(waterfall.plan, supply),
         service=found.service,
         level_usd_per_month=found.level_usd_per_month,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from data.risks import FAILING_SHARES, PRICE_MOVES, LevelMissed
+from data.risks import FAILING_SHARES, PRICE_MOVES, EventLoss, LevelMissed, LosesIf
 from reports import numbers
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         Backtests,
         HeldBefore,
         HopedFor,
-        LosesIf,
         PriceMove,
         Risks,
         ServiceLevel,
@@ -190,7 +189,7 @@ def regret_sentence(tests: Backtests) -> str:
     text = (
         f"Planned as if they were not known yet, the last {numbers.counted(hours, 'hour')} of this "
         f"history would have cost {numbers.plain_amount(mine)} by this planner's rule, at the "
-        f"plan's prices. {_apart(mine, nothing, 'everything on demand')}"
+        f"plan's prices{_terms_words(tests)}. {_apart(mine, nothing, 'everything on demand')}"
     )
     if mine < best:
         return f"{text} No constant level, even one known afterwards, would have cost less."
@@ -199,6 +198,15 @@ def regret_sentence(tests: Backtests) -> str:
         f"{text} Against the best constant level, which could be known only afterwards, its "
         f"regret is {numbers.plain_amount(mine - best)}{over}."
     )
+
+
+def _terms_words(tests: Backtests) -> str:
+    """For how long the back-test buys, where it is longer than a year."""
+    terms = sorted({one.term_months / 12 for one in tests.pools})
+    if terms[-1] <= 1:
+        return ""
+    many = " and ".join(f"{one:g}" for one in terms)
+    return f" and for the terms that the plan buys ({many} years)"
 
 
 def _apart(mine: float, other: float, words: str) -> str:
@@ -219,6 +227,8 @@ def pool_sentence(one: BacktestPool) -> str:
 work less than its break-even of 60.0% of the unseen hours that followed.'
     """
     steps = numbers.counted(one.steps, "planning step")
+    if one.term_months > 12:
+        steps = f"{steps}, each for {one.term_months / 12:g} years at ${one.rate:.4f} a GPU-hour"
     if not one.purchases:
         return f"{one.pool}: nothing was bought in {steps}."
     even = numbers.share(one.rate, one.on_demand)
@@ -255,14 +265,53 @@ def loses_sentences(loses: LosesIf | None) -> list[str]:
     fall = numbers.share(1 - loses.demand_share)
     texts = [
         first,
-        f"They lose money if demand stays {fall} below the forecast for the whole year: what is "
-        "bought must be paid for to the end of its term.",
+        f"They lose money if demand stays {fall} below the forecast for {_term_words(loses)}: what "
+        "is bought must be paid for to the end of its term.",
     ]
-    price = numbers.share(1 - loses.price_share)
+    if loses.price_share > 0:
+        price = numbers.share(1 - loses.price_share)
+        texts.append(
+            f"Or if the price on demand falls by {price} at once and stays there, while spot and "
+            "what is owned cost what they do."
+        )
     months = numbers.quantity(Decimal(repr(loses.months)))
-    texts.append(f"Or if prices by the hour fall by {price} at once and stay there.")
     texts.append(f"Or if all work that uses them ends within about {months} months.")
-    return texts
+    return [*texts, *map(_event_words, loses.events)]
+
+
+def _term_words(loses: LosesIf) -> str:
+    """Over which time demand would have to stay below.
+
+    >>> from dataclasses import replace
+    >>> year = LosesIf(Decimal(3), Decimal(2), 0.8, 0.7, 20.0)
+    >>> _term_words(year)
+    'the whole year'
+    >>> _term_words(replace(year, least_term_months=36, most_term_months=36))
+    'the whole term of 3 years, each year of it as the planned one'
+    >>> _term_words(replace(year, most_term_months=36))
+    'their whole terms of 1 to 3 years, each year of them as the planned one'
+    """
+    least, most = (months / 12 for months in (loses.least_term_months, loses.most_term_months))
+    if most <= 1:
+        return "the whole year"
+    if least == most:
+        return f"the whole term of {most:g} years, each year of it as the planned one"
+    return f"their whole terms of {least:g} to {most:g} years, each year of them as the planned one"
+
+
+def _event_words(one: EventLoss) -> str:
+    """What an event, or its absence, makes of the new commitments.
+
+    >>> _event_words(EventLoss("launch", False, Decimal(1200)))
+    'Or if the event launch does not come: they then cost $1,200 a month more than they save.'
+    >>> _event_words(EventLoss("exit", True, Decimal(500), "Reserve 1 x p5"))
+    'Or if the event exit comes: "Reserve 1 x p5" then costs $500 a month more than it saves.'
+    """
+    comes = "comes" if one.comes else "does not come"
+    what = "they then cost" if one.commitment is None else f'"{one.commitment}" then costs'
+    saves = "they save" if one.commitment is None else "it saves"
+    usd = numbers.amount(one.usd_per_month)
+    return f"Or if the event {one.event} {comes}: {what} {usd} a month more than {saves}."
 
 
 def breaking_words(one: PriceMove) -> str:

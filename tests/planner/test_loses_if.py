@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.loses_if import loses_if, saved_at
+from planner.loses_if import Saved, _price_share, loses_if, saved_at
 from planner.outcome import Commitment, Plan, ReservedCount
 from planner.problem import Cvar, SavingsPlan
 from planner.supply import Supply, offers_from
@@ -77,6 +77,27 @@ def test_a_node_at_work_18_of_24_hours_bears_a_fall_of_a_sixth():
     assert found.costs_per_month == Decimal("25112")  # 8 x 4.30 x 730
     assert found.demand_share == pytest.approx(5 / 6, abs=0.002)
     assert (found.price_share, found.months) == (0.8333, 10.0)
+
+
+def test_only_the_price_on_demand_falls_and_a_promise_of_three_years_is_told_as_one():
+    """Of 8 GPUs a quarter may use spot at 3.44, half the price on demand of 6.88.
+
+    A node at 3.01 for three years replaces 6 x 6.88 + 2 x 3.44 = 48.16 USD an hour and costs 24.08.
+    The price on demand must fall by 24.08 / 41.28 to undo that: to 41.67 % of itself.
+    """
+    now = Saved(saves=48.16, costs=24.08, on_demand=41.28)
+    assert _price_share(now) == pytest.approx(1 - 24.08 / 41.28)
+    assert _price_share(Saved(48.16, 24.08, 20.0)) == 0.0
+    assert _price_share(Saved(48.16, 50.0, 41.28)) == 1.0
+    fleet = bills.fleet(bills.node_hours("i-busy", range(24)))
+    prices = bills.offers(ON_DEMAND, bills.price("reserved_3y", 3.01))
+    sold = offers_from(prices, bills.shapes(), bills.as_numbers(fleet), ["3y"])
+    found = loses_if(work_out(fleet, prices, terms=("3y",)).plan, Supply(sold, ()))
+    assert found is not None
+    assert (found.least_term_months, found.most_term_months) == (36, 36)
+    assert found.price_share == pytest.approx(3.01 / 6.88, abs=1e-4)
+    # 36 months at 3.01 are repaid by 15.75 at 6.88.
+    assert found.months == pytest.approx(36 * 3.01 / 6.88, abs=0.05)
 
 
 def test_where_nothing_is_bought_nothing_can_be_lost():

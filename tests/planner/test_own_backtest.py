@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 import pytest
 
@@ -9,6 +13,9 @@ from planner.forecast.inputs import Advice, Held, History
 from planner.ladder import Pool, Rung
 from planner.own_backtest import backtests, used_shares
 from tests.backtests import demand, terms
+
+if TYPE_CHECKING:
+    from planner.purchases import Purchase
 
 HOURS = 2 * 28 * 24  # half of it unseen: one planning step of 28 days
 
@@ -57,6 +64,34 @@ def test_policies_are_summed_over_pools():
     usd = {one.policy: one.usd for one in found.policies}
     assert usd["foresight"] == 11 * 2 * 672
     assert usd["all_on_demand"] == 8 * 4 * 672 + 3 * 3 * 672
+
+
+def purchase(gpus: float, rate: float, years: int, **more: object) -> Purchase:
+    """A reservation on the offer o, as far as the back-test asks of it."""
+    made = {
+        "kind": "reserved", "cloud": "aws", "key": ("reserved", "o", ""), "gpus": gpus,
+        "usd_per_hour": gpus * rate, "term_hours": years * 8760,
+    }  # fmt: skip
+    return cast("Purchase", SimpleNamespace(**(made | more)))
+
+
+def test_where_the_plan_buys_the_test_is_at_the_rate_and_for_the_term_bought():
+    """8 GPUs for 672 unseen hours at 1.10 USD: of 32 GPUs bought 24 are for three years, at
+    (16 x 1 + 8 x 1.3) / 24. What is bought on another cloud is another pool's.
+    """
+    pool = rung("H100", np.full(HOURS, 8.0))
+    pool = replace(pool, pool=replace(pool.pool, offers=("o",)))
+    bought = (
+        purchase(16.0, 1.0, 3), purchase(8.0, 1.9, 1),
+        purchase(8.0, 1.3, 3, kind="savings_plan", key=("savings_plan", "aws", "aws")),
+        purchase(99.0, 0.5, 5, kind="savings_plan", cloud="gcp"),
+        purchase(99.0, 0.5, 5, key=("reserved", "elsewhere", "")),
+    )  # fmt: skip
+    (found,) = backtests([pool], HOURS, 336, bought).pools
+    assert (found.rate, found.term_months) == (1.1, 36)
+    assert found.usd == pytest.approx(8 * 1.1 * 672)
+    (plain,) = backtests([pool], HOURS, 336).pools
+    assert (plain.rate, plain.term_months) == (2.0, 12)
 
 
 def test_a_history_that_is_too_short_has_none_and_says_so():

@@ -173,6 +173,22 @@ def test_an_event_is_worth_what_less_is_bought_for_it_and_others_stay():
     assert costs == pytest.approx([-0.25 * 8 * 730 * 6.88] * 2, rel=1e-3)
 
 
+def test_a_commitment_that_an_event_would_make_idle_is_told_with_its_dollars():
+    """A node at work all year is reserved; with a chance of 0.3 its work ends after 91 days.
+
+    Then it replaces 335 of 1,344 modelled hours of 8 GPUs at 6.88, and costs 8 x 4.30 in all.
+    """
+    exit_ = {"name": "x", "from": date(2026, 12, 22), "factor": 0.0, "chance": 0.3}
+    made = plan_of(bills.fleet(node("i-0", range(HOURS))), events=(exit_,))
+    assert bought(made) == 1
+    assert made.summary.risks is not None
+    loses = made.summary.risks.loses_if
+    assert loses is not None
+    (one,) = loses.events
+    assert (one.event, one.comes, one.commitment) == ("x", True, None)
+    assert float(one.usd_per_month) == pytest.approx(8 * 730 * (4.30 - 6.88 * 335 / 1344), rel=0.03)
+
+
 def test_what_an_event_changes_and_which_class_is_unknown_are_told():
     known = {"name": "l", "class": "training", "from": date(2026, 9, 22), "gpus": 16.0}
     slip = {"name": "s", "class": "trainnig", "from": date(2026, 9, 22), "factor": 0.5}

@@ -125,7 +125,7 @@ def test_what_would_make_the_plan_lose_money_is_told_in_figures():
     text = section(SURE)
     assert "cost $900 a month and replace $1,200 of purchases by the hour" in text
     assert "if demand stays 20.0% below the forecast" in text
-    assert "if prices by the hour fall by 25.0%" in text
+    assert "if the price on demand falls by 25.0% at once" in text
     assert "ends within about 9 months" in text
 
 
