@@ -166,16 +166,29 @@ def _loss(staged: StagedDelivery, facts: UnitFacts, before: UnitFacts) -> str | 
     keep = 1 - MOST_LOST_SHARE
     if facts.cost is not None and before.cost is not None:
         if facts.cost < before.cost * keep:
-            return (
-                f"its cost of {money.text(facts.cost)} is less than half of the "
-                f"{money.text(before.cost)} loaded before; --force replaces it"
-            )
+            return _less_than_half(facts, before)
     elif facts.rows < before.rows * keep:
         return (
             f"its {facts.rows} rows are less than half of the {before.rows} loaded before; "
             "--force replaces them"
         )
     return None
+
+
+def _less_than_half(facts: UnitFacts, before: UnitFacts) -> str:
+    """The loss in words: what the bills come to, and what is compared where that is not all."""
+    bare = f"{money.text(facts.cost)} is less than half of the {money.text(before.cost)}"
+    if facts.net is None or before.net is None:
+        return (
+            f"its cost of {bare} loaded before, both summed without the signs of charges; --force "
+            "replaces it"
+        )
+    if (facts.net, before.net) == (facts.cost, before.cost):
+        return f"its cost of {bare} loaded before; --force replaces it"
+    return (
+        f"its cost is {money.text(facts.net)} where {money.text(before.net)} was loaded before, "
+        f"and the sum of its charges without their signs, {bare} of before; --force replaces it"
+    )
 
 
 def as_dataset(unit: str, dataset: str) -> str:

@@ -60,15 +60,19 @@ def delivery_id(sha256: str, dataset: str, manifest_id: str | None = None, perio
 class UnitFacts:
     """What ranking asks of one unit of a delivery.
 
-    `cost` is the sum of the absolute effective cost of its rows (billed where the export states no
-    effective cost), None where it states neither; `has_invoice` is true if a row has an invoice id;
-    `states_both` if its rows state billed and effective cost.
+    `net` is the sum of the effective cost of its rows (billed where the export states no effective
+    cost), None where it states neither, where currencies are mixed, and of deliveries that were
+    loaded before it was kept. `cost` is the sum of the same amounts without their signs: it tells
+    that charges are gone also where credits outweigh them, and is for comparison alone.
+    `has_invoice` is true if a row has an invoice id; `states_both` if its rows state billed and
+    effective cost.
     """
 
     rows: int
     has_invoice: bool = False
     cost: Decimal | None = None
     states_both: bool = False
+    net: Decimal | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The facts as the catalogue keeps them."""
@@ -76,15 +80,19 @@ class UnitFacts:
             "rows": self.rows,
             "has_invoice": self.has_invoice,
             "cost": money.text(self.cost),
+            "net_cost": money.text(self.net),
             "states_both": self.states_both,
         }
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> UnitFacts:
         """The facts as the catalogue kept them."""
-        cost = None if record["cost"] is None else Decimal(record["cost"])
+        cost, net = (
+            None if amount is None else Decimal(amount)
+            for amount in (record["cost"], record.get("net_cost"))
+        )
         both = bool(record["states_both"])
-        return UnitFacts(int(record["rows"]), bool(record["has_invoice"]), cost, both)
+        return UnitFacts(int(record["rows"]), bool(record["has_invoice"]), cost, both, net)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +140,9 @@ class Replaced:
     def as_json(self) -> dict[str, Any]:
         """The replacement as `load --json` writes it.
 
-        `by_option` has both totals by way of paying; `restated` what changed in the hours that
-        the former delivery held too.
+        `cost_before` and `cost_after` are signed sums: credits and refunds take away. `by_option`
+        has both totals by way of paying; `restated` what changed in the hours that the former
+        delivery held too.
         """
         return self._plain() | ({} if self.versions is None else self._by_option(*self.versions))
 
@@ -167,15 +176,26 @@ class Replaced:
         }
 
     def _plain(self) -> dict[str, Any]:
+        former, later = (None, None) if self.versions is None else self.versions
         return {
             "unit": self.unit,
             "delivery_id": self.delivery_id,
             "path": self.path,
             "rows_before": self.before.rows,
             "rows_after": self.after.rows,
-            "cost_before": money.text(self.before.cost),
-            "cost_after": money.text(self.after.cost),
+            "cost_before": money.text(_signed(self.before, former)),
+            "cost_after": money.text(_signed(self.after, later)),
         }
+
+
+def _signed(facts: UnitFacts, version: UnitVersion | None) -> Decimal | None:
+    """What a unit comes to: as kept, else by the totals of its version, if of one currency."""
+    if facts.net is not None or version is None:
+        return facts.net
+    stated = [one.cost for one in version.options if one.cost is not None]
+    if not stated or len({one.currency for one in version.options}) > 1:
+        return None
+    return money.total(stated)
 
 
 def _span(first: str | None, until: str | None) -> str:

@@ -5,16 +5,17 @@ Everything is read from the Parquet file that was just written, not from the exp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from data import money
 from data.engines import path_list, quoted, run
 from data.identities import broken, identities
 from data.quality import GPU_LOOKS
 from data.store import UnitFacts
 
 if TYPE_CHECKING:
+    from decimal import Decimal
     from pathlib import Path
 
     from data.store import Store
@@ -43,6 +44,7 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
     """What the staged file at the path holds; `shown` is the export's path for people."""
     source = f"read_parquet({path_list([path])})"
     units: dict[str, UnitFacts] = {}
+    currencies: dict[str, set[str]] = {}
     periods: dict[str, int] = {}
     sources: set[str] = set()
     unstated = without = 0
@@ -50,13 +52,16 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
         connection,
         "SELECT unit, source, billing_period, count(*), bool_or(invoice_id IS NOT NULL), "
         f"sum(abs(coalesce(effective_cost, billed_cost))::{_SUMMED}), "
+        f"sum(coalesce(effective_cost, billed_cost)::{_SUMMED}), "
+        "min(currency), max(currency), "
         "count(billed_cost) > 0 AND count(effective_cost) > 0, "
         "count(*) FILTER (WHERE effective_cost IS NULL AND billed_cost IS NOT NULL "
         "AND source = 'aws'), count(*) FILTER (WHERE currency = 'unknown') "
         f"FROM {source} GROUP BY ALL ORDER BY ALL",
     ):
-        unit, cloud, period, rows, invoiced, cost, both, missing, bare = record
-        units[unit] = _added(units.get(unit), UnitFacts(rows, invoiced, cost, both))
+        unit, cloud, period, rows, invoiced, cost, net, least, most, both, missing, bare = record
+        units[unit] = _added(units.get(unit), UnitFacts(rows, invoiced, cost, both, net))
+        currencies.setdefault(unit, set()).update((least, most))
         periods[period] = periods.get(period, 0) + rows
         sources.add(cloud)
         unstated += missing
@@ -68,6 +73,8 @@ def look_into(connection: Any, path: Path, shown: str) -> Found:
         quality.append(_finding("effective cost not stated", shown, unstated, text))
     if "aws" in sources:
         warnings += _unequal(connection, path)
+    mixed = {unit for unit, found in currencies.items() if len(found) > 1}
+    units |= {unit: replace(units[unit], net=None) for unit in mixed}
     rows = sum(facts.rows for facts in units.values())
     told = (tuple(warnings), tuple(quality))
     return Found(units, rows, tuple(sorted(sources)), periods, without, *told)
@@ -94,13 +101,18 @@ def _unequal(connection: Any, path: Path) -> list[str]:
 def _added(before: UnitFacts | None, more: UnitFacts) -> UnitFacts:
     if before is None:
         return more
-    stated = [amount for amount in (before.cost, more.cost) if amount is not None]
     return UnitFacts(
         before.rows + more.rows,
         before.has_invoice or more.has_invoice,
-        sum(stated, Decimal(0)) if stated else None,
+        _sum(before.cost, more.cost),
         before.states_both or more.states_both,
+        _sum(before.net, more.net),
     )
+
+
+def _sum(*amounts: Decimal | None) -> Decimal | None:
+    stated = [amount for amount in amounts if amount is not None]
+    return money.total(stated) if stated else None
 
 
 def _machines(connection: Any, source: str) -> list[str]:

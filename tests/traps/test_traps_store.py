@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal as D
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from data.store import Store
 from planner import session
 from tests.azure_runs import Run, days
-from tests.exports import json_lines
+from tests.exports import csv_file, json_lines
 from tests.providers.gcp_cases import ON_DEMAND, charge, credit
-from tests.traps.books import Books
+from tests.traps.books import AWS, NO_MACHINE, Books, at, changed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,3 +91,43 @@ def test_bl_02_overlapping_exports_do_not_add_up_and_a_short_one_wipes_nothing(
     reason = books.refused(tmp_path / "in" / f"{short.root}/{short.export}/{short.month}/short")
     assert "--force" in reason
     assert (books.sum(), books.sum("source_rows")) == (23040, 30)
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_what_a_restated_bill_came_to_is_told_with_its_signs(tmp_path: Path, is_old: bool) -> None:
+    """Two hours at 90; then a credit of 100 and a tax of 7 beside them: 180 and 87, not 287.
+
+    A catalogue of before the signed sums were kept opens as it is.
+    """
+    ninety = {"line_item_unblended_cost": "90"}
+    hours = changed(AWS, {**ninety, **at(3)}, {**ninety, **at(4)})
+    more = changed(
+        {**AWS, **NO_MACHINE},
+        {"line_item_line_item_type": "Credit", "line_item_unblended_cost": "-100"},
+        {"line_item_line_item_type": "Tax", "line_item_unblended_cost": "7"},
+    )
+    books = Books(tmp_path).load_rows(hours, "first.csv")
+    if is_old:
+        path = books.store.path / "catalogue.json"
+        document = json.loads(path.read_text())
+        for record in document["deliveries"].values():
+            for facts in record["units"].values():
+                assert facts.pop("net_cost") == "180"
+        path.write_text(json.dumps(document))
+        books.store = Store.open(books.store.path)
+    (second,) = books.take(csv_file(tmp_path / "second.csv", [*hours, *more]))
+    (replaced,) = second.as_json()["replaced"]
+    assert (replaced["cost_before"], replaced["cost_after"]) == ("180", "87")
+    # 90 is more than 87, yet a charge is gone: without signs 90 of 90 + 90 + 100 + 7.
+    reason = books.refused(csv_file(tmp_path / "third.csv", hours[:1]))
+    assert "its cost is 90 where 87 was loaded before" in reason
+    assert "90 is less than half of the 287" in reason
+
+
+def test_sums_of_two_currencies_are_not_told_as_one(tmp_path: Path) -> None:
+    euros = {"line_item_currency_code": "EUR", **at(4)}
+    books = Books(tmp_path).load_rows(changed(AWS, {}, euros), "first.csv")
+    (second,) = books.take(csv_file(tmp_path / "second.csv", changed(AWS, {}, euros, at(5))))
+    (replaced,) = second.as_json()["replaced"]
+    assert (replaced["cost_before"], replaced["cost_after"]) == (None, None)
+    assert {row["currency"] for row in replaced["by_option"]} == {"EUR", "USD"}
