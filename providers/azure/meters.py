@@ -119,16 +119,22 @@ def instance_hours(rows: Any) -> Any:
 def instance_type(rows: Any) -> Any:
     """The VM size: ServiceType of AdditionalInfo, else what the meter's name alone can tell.
 
-    A meter that stands for two sizes (`D2 v2/DS2 v2`) tells none. Sizes of the shape table get
-    its spelling; others keep theirs, so that an unknown GPU size can be reported.
+    A meter that stands for two sizes (`D2 v2/DS2 v2`) tells none, and so do the meters of charges
+    that are no use of a machine: purchases, refunds, the unused part of a savings plan, roundings.
+    That of the unused part of a reservation tells a size of the shape table alone. Sizes of that
+    table get its spelling; others keep theirs, so that an unknown GPU size can be reported.
     """
     meter = rows.meter_name.re_replace(_SPOT_METER, "")
     guess = ibis.literal("Standard_") + meter.replace(" ", "_")
     told = info(rows, "ServiceType")
     told = told.re_search(_SIZE).ifelse(told, ibis.null("string"))
     tells = is_compute_meter(rows) & ~meter.contains("/")
-    size = ibis.coalesce(told, tells.ifelse(guess, ibis.null("string")))
-    folded = size.lower().replace("_", "").replace(" ", "")
+    used, reserved = (
+        (tells & (charge(rows) == kind)).fill_null(False) for kind in ("usage", "unusedreservation")
+    )
+    size = ibis.coalesce(told, used.ifelse(guess, ibis.null("string")))
+    named = ibis.coalesce(size, reserved.ifelse(guess, ibis.null("string")))
+    folded = named.lower().replace("_", "").replace(" ", "")
     return ibis.coalesce(folded.substitute(_known_sizes(), else_=ibis.null("string")), size)
 
 

@@ -97,6 +97,25 @@ def test_without_additional_info_the_meter_names_the_size_unless_it_stands_for_t
     assert row["instance_type"] == size
 
 
+@pytest.mark.parametrize(
+    ("kind", "meter", "size"),
+    [
+        ("UnusedSavingsPlan", "sp", None),
+        ("Purchase", "Savings plan", None),
+        ("Refund", "ND96isr H100 v5", None),
+        ("RoundingAdjustment", "ND96isr H100 v5", None),
+        ("UnusedReservation", "ND96isr H100 v5", ND),  # 24 h unused are those of this size
+        ("UnusedReservation", "Reserved VM", None),
+    ],
+)
+def test_a_meter_names_no_size_where_no_machine_was_used_and_a_stated_size_counts(
+    tmp_path: Path, kind: str, meter: str, size: str | None
+) -> None:
+    row = {"ChargeType": kind, "MeterName": meter, "PricingModel": ""}
+    bare, stated = read(tmp_path, {**row, "AdditionalInfo": ""}, row)
+    assert (bare["instance_type"], stated["instance_type"]) == (size, ND)
+
+
 def test_the_size_is_found_in_broken_additional_info_too(tmp_path: Path) -> None:
     (row,) = read(tmp_path, {"AdditionalInfo": f'{{"ServiceType":"{ND.lower()}","x":'})
     assert row["instance_type"] == ND
