@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 import pandas as pd
 
-from data import frames
+from data import frames, money
 from data.engines import run
 from data.frames import records
 from data.schema import QUALITY
@@ -52,13 +52,42 @@ class Finding:
 
 
 def table(findings: Iterable[Finding]) -> pd.DataFrame:
-    """Frame of QUALITY: the findings, worst first, equal ones once."""
+    """Frame of QUALITY: the findings, worst first, equal ones once.
+
+    Findings of the same words are one, with the sums of their counts and amounts; in currencies
+    of their own they stay apart.
+    """
     ordered = sorted(
-        set(findings), key=lambda row: (_ORDER[row.severity], row.check, row.scope, row.detail)
+        _merged(set(findings)),
+        key=lambda row: (_ORDER[row.severity], row.check, row.scope, row.detail),
     )
     if not ordered:
         return frames.empty(QUALITY)
     return frames.conform(pd.DataFrame([asdict(row) for row in ordered]), QUALITY)
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    groups: dict[tuple[str, ...], dict[str | None, list[Finding]]] = {}
+    for one in findings:
+        group = groups.setdefault((one.check, one.scope, one.detail), {})
+        group.setdefault(one.currency, []).append(one)
+    made = []
+    for (check, scope, detail), currencies in groups.items():
+        for currency, same in currencies.items():
+            counts = [one.count for one in same if one.count is not None]
+            amounts = [one.amount for one in same if one.amount is not None]
+            made.append(
+                Finding(
+                    check,
+                    scope,
+                    min((one.severity for one in same), key=_ORDER.__getitem__),
+                    detail if len(currencies) == 1 else f"{detail} ({currency})",
+                    sum(counts) if counts else None,
+                    money.total(amounts) if amounts else None,
+                    currency,
+                )
+            )
+    return made
 
 
 def checks(

@@ -36,10 +36,16 @@ IN_PARTS = ("gcp",)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Hours since 1970, `[first, end)`."""
+    """Hours since 1970, `[first, end)`; `until`, the hour that data is read to, if that is later."""
 
     first: int
     end: int
+    until: int | None = None
+
+    @property
+    def read_to(self) -> int:
+        """The hour that data is read to."""
+        return self.end if self.until is None else max(self.end, self.until)
 
 
 def without_doubles(billing: Any, tables: Scratch) -> Any:

@@ -29,6 +29,7 @@ from planner.states import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from data.hours import Window
     from data.quality import Finding
@@ -51,7 +52,8 @@ class Policy:
     `thresholds` by workload class, in the order of the rules that give the classes (a class
     without an entry has the defaults, and comes after those that have one), the machine `shapes`
     with those that the user's own prices state (`catalogue.with_stated`), and the `rates`
-    (measured_hours.RATE_COLUMNS) that price hours without a bill.
+    (measured_hours.RATE_COLUMNS) that price hours without a bill. Fees up to `as_of` are told,
+    also where they are of days after the last hour.
     """
 
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class Policy:
     rates: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=list(measured_hours.RATE_COLUMNS))
     )
+    as_of: datetime | None = None
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -94,7 +97,8 @@ def build(
     telemetry every hour is unknown.
     """
     owned = frames.empty(COMMITMENTS) if commitments is None else commitments
-    span = Span(*(int(edge.timestamp()) // 3600 for edge in (window.start, window.end)))
+    edges = (window.start, window.end, policy.as_of or window.end)
+    span = Span(*(int(edge.timestamp()) // 3600 for edge in edges))
     with scratch(billing.get_backend()) as tables:
         counted = with_stated_gpus(billing, policy.shapes)
         single = billed_hours.without_doubles(counted, tables)

@@ -179,6 +179,7 @@ def observe(session: Session, whole_days: bool = True) -> Observed:
         thresholds=thresholds_of(session.settings),
         shapes=shapes,
         rates=rates_from_offers(offers, shapes),
+        as_of=day_start(session.as_of),
     )
     fleet = build(billing, utilization, policy, window, owned)
     return Observed(window, fleet, offers, owned, extents, tails)
@@ -306,7 +307,9 @@ def commitments_answer(session: Session) -> list[dict[str, Any]]:
 
 def unspread_fees(fleet: Fleet, window: Window) -> tuple[Decimal, tuple[str, ...]]:
     """Fees in USD of GPU commitments and blocks that no hour bears, and a note on them."""
-    fees = [one.amount for one in fleet.unspread if one.currency == CURRENCY]
+    fees = [
+        one.amount for one in fleet.unspread if one.currency == CURRENCY and one.is_inside
+    ]
     total = money.total(fees)
     if not total:
         return Decimal(0), ()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.frames import records
 from data.identities import ADDS_UP
-from data.money import exact
+from data.money import exact, total
 from data.quality import Finding
 from planner.fees.blocks import block_terms, known_blocks, net_fees
 from planner.fees.commitments import commitment_terms, has_fees, with_newer_fees
@@ -78,19 +78,24 @@ def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
 
 
 def findings(unspread: tuple[Unspread, ...]) -> list[Finding]:
-    """A warning for each fee that stays on its own row, with its money."""
+    """Warnings of the fees that stay on their own rows: one per account, reason and currency."""
+    sums: dict[tuple[str, ...], tuple[int, Decimal]] = {}
+    for one in unspread:
+        key = (one.check, f"{one.cloud}/{one.account}", one.why, one.currency)
+        count, amount = sums.get(key, (0, Decimal(0)))
+        sums[key] = (count + one.count, total((amount, one.amount)))
     return [
         Finding(
-            one.check,
-            f"{one.cloud}/{one.account}",
+            check,
+            scope,
             "warning",
-            f"fees stand on rows of their own and are not spread: {one.why}; the cost of the hours "
+            f"fees stand on rows of their own and are not spread: {why}; the cost of the hours "
             "that they pay for is not known",
-            one.count,
-            one.amount,
-            one.currency,
+            count,
+            amount,
+            currency,
         )
-        for one in unspread
+        for (check, scope, why, currency), (count, amount) in sorted(sums.items())
     ]
 
 

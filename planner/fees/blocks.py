@@ -16,6 +16,7 @@ import pandas as pd
 
 from data.frames import records
 from data.shares import EXACT
+from planner.fees.netting import landed
 from planner.fees.settle import Terms, Unspread
 from planner.nodes import last_segment
 
@@ -33,6 +34,9 @@ _NO_BLOCK = (
     "the commitments table has no capacity_block with a count of this account, region, machine "
     "type and start day"
 )
+_BEFORE, _AFTER = "; they are of days before the first hour", "; they are of days after the last hour"
+# A Capacity Block lasts at most 182 days (EC2 User Guide, Capacity Blocks for ML, read 2026-11).
+_LONGEST_HOURS = 182 * 24 + 24
 _PAID = {
     "fee": "text", "pool": "text", "amount": "exact", "currency": "text", "commitment": "text",
     "account": "text", "region": "text", "instance_type": "text", "gpu_model": "text",
@@ -97,7 +101,10 @@ def known_blocks(commitments: pd.DataFrame, shapes: pd.DataFrame) -> list[Block]
 
 
 def net_fees(billing: Any, tables: Scratch) -> pd.DataFrame:
-    """Frame of the net fees of blocks: one row per account, region, type, day and reservation."""
+    """Frame of the net fees of blocks: one row per account, region, type, day and reservation.
+
+    A refund that names no reservation is of a fee of its day that does.
+    """
     fees = billing.filter(
         (billing.source == _CLOUD)
         & (billing.purchase_option == _OPTION)
@@ -128,7 +135,7 @@ def net_fees(billing: Any, tables: Scratch) -> pd.DataFrame:
         dataset=named.dataset.max(),
         workload_class=named.workload_class.max(),
     )
-    return tables.fetch(sums.order_by(by))
+    return landed(tables.fetch(sums.order_by(by)))
 
 
 def block_terms(rows: Any, fees: pd.DataFrame, blocks: Sequence[Block], span: Span,
@@ -188,10 +195,16 @@ def _paid(
     """One row per fee and block that it pays for; and the fees of the span that stay."""
     paid: list[dict[str, Any]] = []
     unspread = []
-    for number, fee in enumerate(records(fees)):
+    every = records(fees)
+    named = {last_segment(fee["reservation"]) for fee in every if fee["amount"] > 0}
+    for number, fee in enumerate(every):
         if not fee["amount"]:
             continue  # bought and given back
         bought = [one for one in blocks if _pays(fee, one)]
+        if not fee["reservation"]:
+            # Blocks that a fee names have theirs.
+            others = [one for one in bought if last_segment(one.id) not in named]
+            bought = others or bought
         rates = [one.rate for one in bought]
         for one in bought:
             size = one.instances * one.hours * (one.rate if all(rates) and one.rate else 1.0)
@@ -212,12 +225,26 @@ def _paid(
                     "weight": size,
                 }
             )
-        if not bought and span.first <= fee["day"] * 24 < span.end:
+        if not bought and (edge := _edge(fee["day"], span)) is not None:
             unspread.append(
                 Unspread(NOT_SPREAD, _CLOUD, fee["account"], fee["amount"], fee["currency"],
-                         int(fee["count"]), _NO_BLOCK)
+                         int(fee["count"]), _NO_BLOCK + edge, is_inside=not edge)
             )  # fmt: skip
     return paid, unspread
+
+
+def _edge(day: int, span: Span) -> str | None:
+    """Where the fee's day lies outside of the span, in words; None where it concerns no hour of it.
+
+    A block that began before the span may last into it. A fee after its last hour is of a block of
+    which the data has no hours yet: it is told too, up to the day that the data is read for.
+    """
+    first, end = day * 24, day * 24 + 24
+    if end <= span.first:
+        return _BEFORE if first + _LONGEST_HOURS > span.first else None
+    if first >= span.end:
+        return _AFTER if first < span.read_to else None
+    return ""
 
 
 def _pays(fee: dict[str, Any], block: Block) -> bool:

@@ -34,7 +34,10 @@ _POOL_HOUR = ["pool", "hour"]
 
 @dataclass(frozen=True, slots=True)
 class Unspread:
-    """Fees that stay on their own rows: what they are, their money, and why they stay there."""
+    """Fees that stay on their own rows: what they are, their money, and why they stay there.
+
+    `is_inside` is false where they are dated outside of the hours that are looked at.
+    """
 
     check: str
     cloud: str
@@ -43,6 +46,7 @@ class Unspread:
     currency: str
     count: int
     why: str
+    is_inside: bool = True
 
 
 @dataclass(frozen=True, slots=True)
