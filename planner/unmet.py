@@ -13,7 +13,7 @@ import numpy as np
 
 from data.unmet import UnmetDemand
 from planner.full_hours import bounded, full_owned, full_quotas, ran_of
-from planner.future import shares_of
+from planner.future import RECENT, shares_of
 from planner.waiting import waiting_gpus
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def unmet_rows(
             continue
         waited = np.sum([*need.waited.values(), np.zeros(len(need.total))], axis=0)
         full = np.any([*need.full.values(), np.zeros(len(need.total), dtype=bool)], axis=0)
-        more = None
+        level = more = None
         if planned is not None and plain is not None:
-            more = float(planned.point[need.id].mean() - plain.point[need.id].mean())
-            more = round(more, _DIGITS)
+            level = round(float(planned.point[need.id].mean()), _DIGITS)
+            more = round(level - float(plain.point[need.id].mean()), _DIGITS)
         rows.append(
             UnmetDemand(
                 workload_class=need.workload_class,
@@ -121,6 +121,8 @@ def unmet_rows(
                 waiting_gpu_hours=round(float(waited.sum()), 3),
                 recorded_gpus=round(float(need.total.mean()), _DIGITS),
                 planned_more=more,
+                planned_gpus=level,
+                recent_waiting=round(float(waited[-RECENT:].mean()), _DIGITS),
             )
         )
     return tuple(rows)

@@ -226,6 +226,7 @@ def test_gpus_waited_for_are_planned_for_and_change_nothing_of_today():
     assert (row.waited_hours, row.waiting_gpu_hours, row.recorded_gpus) == (504, 4032.0, 16.0)
     assert (row.full_hours, row.censored_hours) == (0, 0)
     assert row.planned_more == pytest.approx(8.0, abs=0.1)
+    assert (row.planned_gpus, row.recent_waiting) == (pytest.approx(24.0, abs=0.1), 8.0)
     (step,) = made.plan.summary.reasons.ladder
     assert step.needed == 24.0
     bill, before = made.plan.summary.bill, plain.plan.summary.bill
@@ -242,8 +243,9 @@ def test_gpus_waited_for_are_planned_for_and_change_nothing_of_today():
     assert (ahead["p10_gpus"] <= ahead["p50_gpus"]).all()
     assert (ahead["p50_gpus"] <= ahead["p90_gpus"]).all()
     text = report_of(made)
-    assert "| training | H100 | 504 | 0 | 0 | 504 | 4,032 | 16 | 8 |" in text
-    assert "for 4,032 GPU-hours, which count as demand. The planned year needs 8 GPUs" in text
+    assert "| training | H100 | 504 | 0 | 0 | 504 | 4,032 | 16 | 8 | 24 | 8 |" in text
+    words = "The planned year needs 24 GPUs with it and 16 without: 8 GPUs waited on the mean"
+    assert words in text
     assert plain.plan.summary.reasons.unmet == ()
     assert "Demand that the hours do not show" not in report_of(plain)
 
