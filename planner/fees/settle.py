@@ -183,7 +183,9 @@ def _fee_parts(shares: Any, users: Any) -> Any:
         usage_unit=ibis.literal("Hrs"),
     )  # fmt: skip
     both = used.select(*unused.columns).union(unused)
-    divided = split(both, ["amount"], "share", ["fee"], ["hour", "node_key", "account", "is_gpu"])
+    # What a user, or the unused part, has of a fee stands together: hour after hour adds up.
+    order = ["is_used", "cloud", "account", "node_key", "is_gpu", "hour"]
+    divided = split(both, ["amount"], "share", ["fee"], order)
     return divided.rename(cost="amount").mutate(gpu_hours=ibis.null(EXACT))
 
 
