@@ -82,6 +82,7 @@ def charges(billing: Any, span: Span) -> Any:
     shape = ibis.coalesce(known.instance_type, known.gpu_model, "")
     place = ibis.coalesce(known.region, "") + ":" + shape
     resource = ibis.coalesce(known.resource_id, "")
+    no_money = ibis.literal(0).cast(EXACT)
     rows = known.select(
         cloud=known.source,
         account=ibis.coalesce(known.account, "unknown"),
@@ -102,7 +103,8 @@ def charges(billing: Any, span: Span) -> Any:
         gpu_hours=known.gpu_hours,
         quantity=known.usage_qty,
         usage_unit=ibis.coalesce(known.usage_unit, ""),
-        cost=known.effective_cost,
+        # Promotions and margins pay a bill; no machine is cheaper for them.
+        cost=(known.effective_cost - ibis.coalesce(known.payment_credits, no_money)).cast(EXACT),
         list_cost=known.list_cost,
         covered=known.covered_qty,
         is_used=ibis.coalesce(known.commitment_status, "") == "used",

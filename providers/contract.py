@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # normaliser repeats them.
 FINISHED_LATER = ("unit", "dataset", "gpu_model", "gpu_count", "export_id")
 # Columns that only some exports can tell: where a normaliser leaves one out, it is null.
-TOLD_BY_SOME = ("covered_qty", "committed_cost")
+TOLD_BY_SOME = ("covered_qty", "committed_cost", "payment_credits")
 
 
 @dataclass(frozen=True, slots=True)

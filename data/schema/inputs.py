@@ -61,6 +61,13 @@ BILLING = Table(
             "on the fee of a commitment: all that it commits to for the period, used or not",
             "currency",
         ),
+        may(
+            "payment_credits",
+            M,
+            "of effective_cost, what promotions and reseller margins pay (0 or below): they are in "
+            "totals, and in no unit price; GCP",
+            "currency",
+        ),
         need("currency", T, "ISO code, or 'unknown' where the export has none"),
         need("charge_type", T, "kind of the row", allowed=CHARGE_TYPES),
         need("is_correction", BOOL, "corrects a period that was invoiced already"),

@@ -3,8 +3,8 @@
 Billed and effective cost are both cost + credits: the fee of a resource commitment stays on its
 own rows, beside the credits that it earns on usage, so that each dollar is counted once and the
 totals are net cost. How much of a row a commitment covers is stated beside it, so that plans can
-give the covered part its share of the fee. Promotions and reseller margins are payments, and stay
-in both.
+give the covered part its share of the fee. Promotions and reseller margins are payments: they stay
+in both, and are stated beside them, so that unit prices can leave them out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMMA = ", "
 FAULTS = "finding_faults"
 _TOLD = {
     "finding_payments": "{} GPU rows carry a promotion or reseller margin: their effective cost is"
-    " below their price",
+    " below their price; totals hold it, unit prices and plans leave it out",
     "finding_unmeasured": "{} GPU rows are in units that are no hours: their GPU-hours are unknown",
 }
 FINDINGS = (FAULTS, *_TOLD)
@@ -143,6 +143,7 @@ def _select(rows: Any, context: DeliveryContext, **more: Any) -> Any:
         billed_cost=net,
         effective_cost=net,
         committed_cost=rows.fee.ifelse(net - rows.offset, null_money()),
+        payment_credits=rows.payment,
         currency=ibis.coalesce(rows.currency.upper(), UNKNOWN),
         charge_type=_charge_type(rows),
         is_correction=rows.adjustment.notnull() | (_cost_type(rows) == "adjustment"),

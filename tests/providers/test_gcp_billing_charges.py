@@ -174,7 +174,7 @@ def test_a_correction_pair_is_kept_and_restates_money_and_hours(tmp_path: Path) 
 def test_a_promotion_is_in_the_net_cost_and_is_told(tmp_path: Path) -> None:
     rows = read(tmp_path, charge(ON_DEMAND, "80", credits=[credit("-30", "PROMOTION")]))
     assert (rows.total("billed_cost"), rows.total("effective_cost")) == (50, 50)
-    assert rows[0]["purchase_option"] == "on_demand"
+    assert (rows[0]["purchase_option"], rows[0]["payment_credits"]) == ("on_demand", -30)
     assert "1 GPU rows carry a promotion or reseller margin" in rows.warnings[0]
 
 

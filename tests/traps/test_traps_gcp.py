@@ -85,6 +85,12 @@ CASES = {
         charge(ON_DEMAND, "-5", usage=quantity(0, "hour"), adjustment_info={"id": "b"},
                **vm("vm-23"), **hour(1, 5, "202611")),
     ],
+    "trap-23-more": [
+        charge(ON_DEMAND, "80", credits=[credit("-40", CUD), credit("-5", "RESELLER_MARGIN")],
+               billing_account_id="23", **vm("vm-23-more")),
+        fee(GPU_FEE, "48", "c-23", credits=[credit("-8", "PROMOTION")], usage=quantity(4, "hour"),
+            billing_account_id="23"),
+    ],
     "trap-28": [
         charge(ON_DEMAND, "80", transaction_type="GOOGLE", **vm("vm-28")),
         charge("Acme licence", "24", service={"id": "X", "description": "Model Server"},
@@ -152,6 +158,18 @@ def test_trap_23_corrections_keep_their_sign_and_tax_and_promotion_are_told_apar
     assert books.sum("gpu_hours", account="trap-23") == 7
     assert books.sum(account="trap-23", day="2026-11-01") == -5
     assert books.sum(account="trap-23", charge_type="tax") == 8
+    # The promotion pays 30 of the bill; the machine costs 80 - 80 + 70 - 5 without it.
+    assert sum(books.fleet(AFTER, account="trap-23")["cost"]) == 65
+
+
+def test_trap_23_a_reseller_margin_and_a_promotion_are_in_no_unit_price(books: Books) -> None:
+    # The fee of 48 has a promotion of 8, the VM half a margin of 5: in the totals both.
+    assert books.sum(account="trap-23-more") == 80 - 40 - 5 + 48 - 8
+    hours = books.fleet(AFTER, account="trap-23-more")
+    costs = {option: sum(part["cost"]) for option, part in hours.groupby("purchase_option")}
+    # 4 GPUs at their price of 10, and 4 of the commitment at 12: neither 35 / 4 nor 40 / 4.
+    assert costs == {"on_demand": 40, "reserved": 48}
+    assert {sum(part["gpu_hours"]) for _, part in hours.groupby("purchase_option")} == {4}
 
 
 def test_trap_28_what_google_only_resells_is_no_part_of_a_gpu_rate(books: Books) -> None:
