@@ -75,8 +75,7 @@ def split(
     zero = ibis.literal(0).cast(EXACT)
     exact = {
         name: (
-            bounds[f"part_{name}"]
-            - ibis.coalesce(bounds[f"part_{name}"].lag().over(steps), zero)
+            bounds[f"part_{name}"] - ibis.coalesce(bounds[f"part_{name}"].lag().over(steps), zero)
         ).cast(EXACT)
         for name in amounts
     }

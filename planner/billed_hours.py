@@ -13,6 +13,7 @@ import ibis
 
 from data.hourly import first_hour, last_hour
 from data.shares import EXACT, split
+from planner import riders
 from planner.states import main_class
 
 if TYPE_CHECKING:
@@ -30,13 +31,11 @@ _MONEY = ("gpu_hours", "cost")
 # How the GPU-hours of a charge of more than an hour were brought to hours: the machine ran all the
 # time; as it was seen; as machines of its class were seen; evenly.
 FULL, SEEN, LIKE, EVEN = "full", "seen", "like", "even"
-# Clouds that bill a machine in parts, and its commitments part by part, each named by its SKU.
-IN_PARTS = ("gcp",)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Hours since 1970, `[first, end)`; `until`, the hour that data is read to, if that is later."""
+    """Hours since 1970, `[first, end)`; data is read to `until`, where that is later."""
 
     first: int
     end: int
@@ -110,7 +109,7 @@ def charges(billing: Any, span: Span) -> Any:
         is_used=ibis.coalesce(known.commitment_status, "") == "used",
         payer=known.billing_account,
         sku_text=ibis.ifelse(
-            known.source.isin(IN_PARTS), ibis.coalesce(known.sku_description, ""), ""
+            known.source.isin(riders.IN_PARTS), ibis.coalesce(known.sku_description, ""), ""
         ),
         of_gpus=False,
         is_estimated=False,
@@ -161,12 +160,13 @@ def segments(
     are spread: over the hours in which it was seen, as far as its GPUs could bill them, the rest
     evenly over the others; where telemetry saw nothing of it, as machines of its class in its cloud
     were seen, else evenly. `grain` says which of these it was. Cost without GPU-hours of its own
-    (memory, disk, licences) goes with the largest way of paying of its hour and currency. A cost
-    is null where the export states none for a GPU row. An hour from which corrections take more
-    than was billed holds 0 GPU-hours and its money; `taken_back` are the GPU-hours below 0.
+    (cores, memory, disk, licences) goes with the GPU-hours of its hour (`riders`). A cost is null
+    where the export states none for a GPU row. An hour from which corrections take more than was
+    billed holds 0 GPU-hours and its money; `taken_back` are the GPU-hours below 0.
     """
     keys = ["cloud", "account", "node_key"]
     named = rows.inner_join(nodes.select("node_id", *keys), keys)
+    named = named.mutate(option=riders.marked(named))
     short = named.filter(named["first"] == named["last"])
     long = tables.keep(named.filter(named["first"] < named["last"]))
     hourly = short.mutate(
@@ -183,7 +183,8 @@ def segments(
             machines=seen.count()
         )
         parts = parts.union(_spread(long, presence, profile, tables).select(*columns))
-    return _not_below_zero(_with_orphans(_grouped(parts, order)))
+    ways = tables.keep(_grouped(parts, order))
+    return _not_below_zero(riders.carried(ways, tables))
 
 
 def evenly(rows: Any, amounts: Sequence[str]) -> Any:
@@ -217,30 +218,6 @@ def _grouped(parts: Any, order: Sequence[str]) -> Any:
         workload_class=main_class(parts, order, gpu),
         **{name: parts[name].max(where=gpu) for name in _ATTRIBUTES},
     )
-
-
-def _with_orphans(ways: Any) -> Any:
-    """The ways of paying that hold GPU-hours, with the cost of those that hold none."""
-    hour = ibis.window(group_by=["node_id", "hour", "currency"])
-    biggest = ibis.window(
-        group_by=["node_id", "hour", "currency"],
-        order_by=[ways.has_gpus.desc(), ways.gpu_hours.desc(), ways.option, ways.commitment],
-    )
-    ranked = ways.mutate(
-        place=ibis.row_number().over(biggest),
-        orphan=ways.cost.sum(where=~ways.has_gpus).over(hour),
-        gpus_here=ways.has_gpus.max().over(hour),
-    )
-    own = ibis.ifelse(ranked.has_gpus, ranked.cost, ibis.literal(0).cast(EXACT))
-    cost = ibis.ifelse(
-        ranked.place == 0, own + ibis.coalesce(ranked.orphan, ibis.literal(0).cast(EXACT)), own
-    )
-    kept = ranked.mutate(cost=cost.cast(EXACT)).filter(
-        ranked.has_gpus | (~ranked.gpus_here & (ranked.place == 0))
-    )
-    in_use = ibis.window(group_by=["node_id", "hour"])
-    kept = kept.mutate(used=kept.has_gpus.max().over(in_use))
-    return kept.filter(kept.used).drop("place", "orphan", "gpus_here", "used", "has_gpus")
 
 
 def _not_below_zero(ways: Any) -> Any:

@@ -14,7 +14,8 @@ import ibis
 from data.frames import records
 from data.quality import Finding
 from data.shares import EXACT
-from planner.billed_hours import IN_PARTS, evenly
+from planner.billed_hours import evenly
+from planner.riders import IN_PARTS
 
 if TYPE_CHECKING:
     import pandas as pd

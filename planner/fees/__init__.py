@@ -18,6 +18,7 @@ from data.money import exact, total
 from data.quality import Finding
 from planner.fees.blocks import block_terms, known_blocks, net_fees
 from planner.fees.commitments import commitment_terms, has_fees, with_newer_fees
+from planner.fees.plans import with_ids
 from planner.fees.settle import Settled, Unspread, settle
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
         settled = settle(terms, basis.order, tables)
         rows, unspread = tables.keep(settled.rows), terms.unspread
         found += [*_unpaid(settled, tables), *_sums(settled, basis.span, tables)]
+    rows = with_ids(rows, tables)
     if has_fees(rows, tables):
         terms = commitment_terms(with_newer_fees(rows, tables), basis.shapes, tables)
         settled = settle(terms, basis.order, tables)

@@ -34,7 +34,8 @@ _NO_BLOCK = (
     "the commitments table has no capacity_block with a count of this account, region, machine "
     "type and start day"
 )
-_BEFORE, _AFTER = "; they are of days before the first hour", "; they are of days after the last hour"
+_BEFORE = "; they are of days before the first hour"
+_AFTER = "; they are of days after the last hour"
 # A Capacity Block lasts at most 182 days (EC2 User Guide, Capacity Blocks for ML, read 2026-11).
 _LONGEST_HOURS = 182 * 24 + 24
 _PAID = {

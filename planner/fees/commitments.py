@@ -109,9 +109,9 @@ def _claims_and_rest(named: Any) -> tuple[Any, Any]:
     """The covered parts, and every charge without the covered GPU-hours.
 
     A row that is covered in part is two: the part is bought with the commitment, the rest by the
-    hour. What its credits leave to be paid is of the rest.
+    hour. What its credits leave to be paid is of the rest; so it is of cores, memory and disk.
     """
-    is_covered, runs = _is_covered(named), named.is_gpu & ~named.is_unused
+    is_covered = _is_covered(named)
     covered = named.filter(is_covered)
     quantity = ibis.coalesce(covered.covered, covered.quantity).cast("float64")
     ratio = quantity / covered.quantity.cast("float64").nullif(0.0)
@@ -132,14 +132,19 @@ def _claims_and_rest(named: Any) -> tuple[Any, Any]:
         cost=ibis.ifelse(covered.share < 1, zero, covered.cost),
         option=ibis.ifelse(by_spend, "savings_plan", "reserved"),
     ).drop("share", "part")
-    partly = covered.filter(covered.is_gpu & ~covered.is_unused & (covered.share < 1))
+    runs = covered.is_gpu & ~covered.is_unused
+    is_partly = ~covered.is_unused & (covered.share < 1)
+    partly = covered.filter(is_partly)
+    committed = partly.option.isin(("reserved", "savings_plan"))
     left = partly.mutate(
-        gpu_hours=(partly.gpu_hours - partly.part).cast(EXACT),
-        option=ibis.ifelse(
-            partly.option.isin(("reserved", "savings_plan")), "on_demand", partly.option
+        gpu_hours=ibis.ifelse(partly.is_gpu, partly.gpu_hours - partly.part, partly.gpu_hours).cast(
+            EXACT
         ),
+        option=ibis.ifelse(committed, "on_demand", partly.option),
+        commitment=ibis.ifelse(committed, "", partly.commitment),
     )
-    untouched = named.filter(~(is_covered & runs))
+    untouched = named.filter(~is_covered).select(*named.columns)
+    untouched = untouched.union(covered.filter(~runs & ~is_partly).select(*named.columns))
     columns = [name for name in named.columns if name not in _ADDED]
     return claims, untouched.select(*columns).union(left.select(*columns))
 

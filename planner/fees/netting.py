@@ -6,7 +6,6 @@ reservation's name: fees are net per usage type and day.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,6 +15,7 @@ from data.money import product, quotient, total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from decimal import Decimal
 
 _SAME = ("account", "region", "instance_type", "day", "currency")
 
