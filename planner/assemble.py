@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.future import shares_of
 from planner.horizon import Horizon
 from planner.problem import (
     ClassKind,
@@ -33,8 +32,8 @@ from planner.problem import (
     Quota,
     Reservation,
     SavingsPlan,
-    Scenario,
 )
+from planner.problem_demand import counted_of, limits_of, scenarios_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -219,11 +218,11 @@ def _problem(
         hour_weight=horizon.weight,
         classes=classes,
         offers=sold,
-        scenarios=_scenarios(parts, ahead),
+        scenarios=scenarios_of(parts, ahead),
         savings_plans=tuple(SavingsPlan(provider) for provider in plans),
-        quotas=_counted(rules.quotas, sold),
+        quotas=counted_of(rules.quotas, sold),
         upfront_budget=rules.upfront_budget,
-        commitment_limits=_limits(rules.limits, sold) if buying else (),
+        commitment_limits=limits_of(rules.limits, sold) if buying else (),
         cvar=None if isinstance(ahead, Horizon) or len(ahead.probabilities) < 2 else rules.cvar,
     )
 
@@ -241,42 +240,6 @@ def _classes(parts: Sequence[Part], supply: Supply) -> tuple[ProblemClass, ...]:
         )
         for part in parts
     )
-
-
-def _scenarios(
-    parts: Mapping[str, Sequence[Part]], ahead: Horizon | Future
-) -> tuple[Scenario, ...]:
-    """The past, repeated; or every way in which the demand may come."""
-    if isinstance(ahead, Horizon):
-        demand = {one.name: ahead.repeat(one.series) for some in parts.values() for one in some}
-        return (Scenario(1.0, demand),)
-    shares = {name: shares_of([one.series for one in some]) for name, some in parts.items()}
-    return tuple(
-        Scenario(
-            p,
-            {
-                part.name: ahead.demand[name][number] * share
-                for name, some in parts.items()
-                for part, share in zip(some, shares[name], strict=True)
-            },
-        )
-        for number, p in enumerate(ahead.probabilities)
-    )
-
-
-def _counted(quotas: Sequence[Quota], sold: Sequence[Offer]) -> tuple[Quota, ...]:
-    """The quotas of regions that the problem's offers are in."""
-    regions = {(offer.provider, offer.region) for offer in sold}
-    return tuple(one for one in quotas if (one.provider, one.region) in regions)
-
-
-def _limits(
-    limits: Sequence[CommitmentLimit], sold: Sequence[Offer]
-) -> tuple[CommitmentLimit, ...]:
-    """The limits on the offers that the problem has."""
-    names = {offer.id for offer in sold}
-    kept = [replace(one, offers=tuple(o for o in one.offers if o in names)) for one in limits]
-    return tuple(one for one in kept if one.offers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
