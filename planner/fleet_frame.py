@@ -12,6 +12,7 @@ from data.frames import conform, records
 from data.quality import Finding
 from data.schema import FLEET_HOURS
 from planner.billed_hours import EVEN, FULL, LIKE, SEEN
+from planner.cancelled import is_cancellable
 from planner.nodes import last_segment
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def fleet_frame(
     """Frame of FLEET_HOURS from the rows of instances (`found`) and of unused capacity."""
     named = _with_nodes(found, nodes)
     if len(spare):
-        named = pd.concat([named, _spare_rows(spare)], ignore_index=True)
+        told = is_cancellable(spare, commitments, {*named["commitment"], *spare["commitment"]})
+        named = pd.concat([named, _spare_rows(spare, told)], ignore_index=True)
     named = named.rename(columns={"option": "purchase_option", "commitment": "commitment_id"})
     named["hour_start"] = pd.to_datetime(named["hour"].astype("int64") * 3600, unit="s", utc=True)
     named["managed_service"] = named["managed"].fillna(False).astype(bool)
@@ -67,10 +69,10 @@ def _with_nodes(found: pd.DataFrame, nodes: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _spare_rows(spare: pd.DataFrame) -> pd.DataFrame:
+def _spare_rows(spare: pd.DataFrame, is_cancellable: pd.Series) -> pd.DataFrame:
     return spare.assign(
         state="free",
-        stoppable=False,
+        stoppable=is_cancellable,
         needed_gpu_hours=0,
         node=None,
         team=None,

@@ -15,12 +15,13 @@ from data import money
 from data.errors import Problem, UsageError
 from data.frames import conform, empty, records
 from data.schema import COMMITTED_OPTIONS, IDLE, STATES
+from planner.cancelled import EMPTY_RESERVATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 IDLE_STATES = ("idle_held", "free")
-UNUSED = ("unused_commitment", "unused_reservation")
+UNUSED = ("unused_commitment", EMPTY_RESERVATION)
 ZERO = Decimal(0)
 # Columns of `idle --by`: those of FLEET_HOURS, and the words that `totals` has for them.
 BY = (
@@ -38,9 +39,10 @@ _INSTANCE = (
 def with_buckets(fleet: pd.DataFrame) -> pd.DataFrame:
     """The fleet's rows with `bucket`: where the dollars of the row stand.
 
-    work: busy. unknown: nobody knows. stoppable: idle, stopping the instance would have saved it.
-    committed: idle, paid whether used or not, can only be filled. partly_busy: idle GPUs or
-    pauses of instances that also work. undetermined: idle, but how it was bought is not known.
+    work: busy. unknown: nobody knows. stoppable: idle, stopping the instance, or cancelling the
+    empty reservation, would have saved it. committed: idle, paid whether used or not, can only be
+    filled. partly_busy: idle GPUs or pauses of instances that also work. undetermined: idle, but
+    how it was bought is not known.
     """
     state, option = fleet["state"].astype(object), fleet["purchase_option"].astype(object)
     is_idle = state.isin(IDLE_STATES)
@@ -49,7 +51,9 @@ def with_buckets(fleet: pd.DataFrame) -> pd.DataFrame:
     bucket[is_idle] = "partly_busy"
     bucket[is_idle & (option == "unknown")] = "undetermined"
     bucket[is_idle & fleet["stoppable"].astype(bool)] = "stoppable"
-    paid = option.isin(COMMITTED_OPTIONS) | fleet["reason"].isin(UNUSED)
+    is_empty = fleet["reason"].isin((EMPTY_RESERVATION,))
+    free_to_end = is_empty & (fleet["stoppable"].astype(bool) | (option == "unknown"))
+    paid = option.isin(COMMITTED_OPTIONS) | (fleet["reason"].isin(UNUSED) & ~free_to_end)
     bucket[is_idle & paid] = "committed"
     return fleet.assign(bucket=bucket)
 
@@ -242,6 +246,8 @@ def _action(row: dict[str, Any]) -> str:
     ends = "" if until is None or pd.isna(until) else f", which is paid for until {until:%Y-%m-%d}"
     if row["bucket"] == "unknown":
         return _MEASURE.get(row["reason"], "find out why no state is known")
+    if row["reason"] == EMPTY_RESERVATION and row["bucket"] != "committed":
+        return "cancel or shrink the reservation if nothing commits it, or start work on it"
     if row["reason"] in UNUSED:
         return f"start work on this capacity{ends}, or let it end"
     if row["bucket"] == "committed":

@@ -54,13 +54,27 @@ def _title(kind: str, rows: list[dict[str, Any]]) -> str:
     if kind == "release_idle":
         if len(rows) == 1:
             return str(rows[0]["action"])
-        first = str(rows[0]["action"]).removeprefix("Stop ").removesuffix(" when idle")
-        return f"Stop {len(rows)} machines when they are idle, first {first}"
+        machines = [row for row in rows if str(row["action"]).startswith("Stop ")]
+        empty = [row for row in rows if row not in machines]
+        return "; ".join(filter(None, (_stopped(machines), _cancelled(empty))))
     if kind == "buy":
         return "; ".join(str(row["action"]) for row in rows)
     classes = list(dict.fromkeys(str(row["workload_class"]) for row in rows))
     places = list(dict.fromkeys(f"{row['cloud']} {row['region']}" for row in rows))
     return _TITLES[kind].format(classes=_listed(classes), places=_listed(places))
+
+
+def _stopped(rows: list[dict[str, Any]]) -> str:
+    if len(rows) < 2:
+        return str(rows[0]["action"]) if rows else ""
+    first = str(rows[0]["action"]).removeprefix("Stop ").removesuffix(" when idle")
+    return f"Stop {len(rows)} machines when they are idle, first {first}"
+
+
+def _cancelled(rows: list[dict[str, Any]]) -> str:
+    if len(rows) < 2:
+        return str(rows[0]["action"]) if rows else ""
+    return f"Cancel or shrink {len(rows)} capacity reservations, first {rows[0]['resource']}"
 
 
 def _listed(words: list[str]) -> str:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from data import money
+from planner.cancelled import EMPTY_RESERVATION
 from planner.idle import IDLE_STATES, UNUSED
 
 if TYPE_CHECKING:
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
 # Hours of the local day that count as night, [start, 24) and [0, end).
 NIGHT_START, NIGHT_END = 20, 7
+_ALWAYS = ("never_started", "empty_reservation")
 _ACTIONS = {
     "never_started": "start work on the reserved capacity, or let it end",
+    "empty_reservation": "cancel or shrink the capacity reservations, or start work on them",
     "weekend": "scale to zero over the weekend, or queue deferrable work there",
     "night": "scale to zero at night, or queue deferrable work there",
 }
@@ -29,8 +32,9 @@ def idle_patterns(
     """The patterns of idle hours by class and currency, dearest first, as JSON rows.
 
     An idle GPU-hour counts in one pattern only, the first of: capacity that was paid and never
-    started; weekends; nights (20 to 7 o'clock of `time_zone`). Weekends and nights are listed
-    where the share of idle hours is larger than in the working hours of the same class.
+    started, with reservations that can be cancelled apart from what is committed; weekends; nights
+    (20 to 7 o'clock of `time_zone`). Weekends and nights are listed where the share of idle hours
+    is larger than in the working hours of the same class.
     `gpu_hours` are those of the window; `cost_per_month` is a month of 730 hours at its rate.
     """
     if not len(fleet) or not window_hours:
@@ -41,6 +45,8 @@ def idle_patterns(
     kind[is_night] = "night"
     kind[local.dt.day_of_week >= 5] = "weekend"
     kind[fleet["reason"].isin(UNUSED)] = "never_started"
+    can_end = fleet["reason"].isin((EMPTY_RESERVATION,)) & fleet["stoppable"].astype(bool)
+    kind[can_end] = "empty_reservation"
     plain = pd.DataFrame(
         {
             "scope": fleet["cloud"].astype(object) + "/" + fleet["workload_class"].astype(object),
@@ -68,7 +74,7 @@ def _rows(
     for kind, action in _ACTIONS.items():
         here = part[part["kind"] == kind]
         idle = here[here["is_idle"]]
-        if not len(idle) or (kind != "never_started" and _idle_share(here) <= usual):
+        if not len(idle) or (kind not in _ALWAYS and _idle_share(here) <= usual):
             continue
         cost = money.total(idle["cost"].dropna())
         yield {

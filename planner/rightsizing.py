@@ -18,6 +18,7 @@ from data.money import HOURS_PER_MONTH
 from data.names import short_name
 from data.schema import COMMITTED_OPTIONS, RECOMMENDATIONS
 from planner.assemble import owned_offer_id
+from planner.cancelled import EMPTY_RESERVATION, cancel_rows
 from planner.class_shares import class_shares
 from planner.moved import moved
 from planner.on_demand_risk import assured_share
@@ -59,7 +60,7 @@ def recommend(bill: pd.DataFrame, waterfall: Waterfall, advice: Advice) -> pd.Da
     """Frame of RECOMMENDATIONS, most dollars first."""
     steps = waterfall.steps
     rows = [
-        *_shared(_release(bill, advice), steps.release),
+        *_shared([*_release(bill, advice), *cancel_rows(bill, advice)], steps.release),
         *_shared(_rightsize(bill, advice), steps.rightsize),
         *_shared(_by_class("use_idle_commitment", waterfall, advice), steps.use_idle),
         *_shared(_by_class("move_to_spot", waterfall, advice), steps.spot),
@@ -141,7 +142,8 @@ def _release(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
     at_work = bill[bill["state"] == "busy"].groupby(["cloud", "instance_id"])["hour_start"].max()
     rows = []
     by = ["cloud", "account", "region", "instance_id", "instance_type", "gpu_count"]
-    for key, idle in hourly[hourly["stoppable"]].groupby(by, dropna=False, sort=True):
+    machines = hourly[hourly["stoppable"] & ~hourly["reason"].isin((EMPTY_RESERVATION,))]
+    for key, idle in machines.groupby(by, dropna=False, sort=True):
         cloud, account, region, instance, instance_type, gpus = key
         whole = by_machine[str(cloud), str(instance)]
         hours, billed = float(idle["gpu_hours"].sum()), float(whole["gpu_hours"].sum())

@@ -227,9 +227,12 @@ def _committed_now(bill: pd.DataFrame) -> pd.Series:
 
 
 def with_needed_cost(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `needed_cost`: the part of their cost that needed GPU-hours bear."""
+    """The rows with `needed_cost`: the part of their cost that needed GPU-hours bear.
+
+    Money without GPU-hours is needed, but for what can be stopped: an empty reservation.
+    """
     hours = rows["gpu_hours"].where(rows["gpu_hours"] > 0)
-    share = (rows["needed_gpu_hours"] / hours).fillna(1.0)
+    share = (rows["needed_gpu_hours"] / hours).fillna(1.0).where(~rows["stoppable"].astype(bool), 0)
     return rows.assign(needed_cost=rows["cost"] * share)
 
 

@@ -45,7 +45,7 @@ FLEET_HOURS = Table(
         need("needed_gpu_hours", H, "of those, the hours plans must serve", "GPU-h"),
         may("cost", M, "effective cost of those hours; empty where no price is known", "currency"),
         need("currency", T, "ISO code"),
-        need("stoppable", BOOL, "idle, on a wholly idle node that nothing commits"),
+        need("stoppable", BOOL, "wholly idle node, or empty reservation, that nothing commits"),
         may("committed_until", DATE, "end of the commitment that pays for it, where known"),
         need("estimated", BOOL, "spread from a coarser grain, or priced from the book"),
         may("dataset", T, "layout of the bill that the hour comes from"),
