@@ -41,13 +41,15 @@ def fetch(task: FetchTask) -> Fetched:
     place = BlobPlace.of(str(address))
     container = BlobContainer(place, task.options, os.environ)
     chosen = task.options.get("dataset")
+    seen: list[str] = []
 
     def is_wanted(manifest: Manifest) -> bool:
         view = _view(manifest)
+        seen.append(manifest.export)
         return view is not None and view in (chosen or view, _UNTOLD)
 
     fetched = pull_exports(container, place.folder, task, is_wanted)
-    if fetched.deliveries:
+    if fetched.deliveries or not seen:
         return fetched
     what = f"{place.shown}/{place.folder}: no export of {chosen or 'cost'} is there"
     remedy = "name another folder" + (", or leave dataset out" if chosen else "")

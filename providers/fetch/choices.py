@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from data.errors import MissingCredentials, Problem, ProviderError
-from providers.fetch.landing import DOWNLOADS
-from providers.files.deliveries import deliveries_of, is_data
-from providers.files.manifests import LARGEST_MANIFEST, Manifest, manifest_of
+from data.errors import Problem
+from providers.files.deliveries import deliveries_of, is_data, unreadable
+from providers.files.manifests import MANIFEST_NAME, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from providers.fetch.contract import ObjectStore, StoredObject
-    from providers.fetch.index import Index
+    from providers.fetch.contract import StoredObject
+    from providers.fetch.reading import Manifests
 
-_MANIFEST = "manifest.json"
 _RANGE = re.compile(r"(\d{4})(\d{2})\d{2}-\d{8}")
 _PERIOD = re.compile(r"billing_period=(\d{4}-\d{2})", re.IGNORECASE)
 _MOST_NAMED = 20
-_MOST_FAILED = 8
+_EXPECTED = (
+    "expected are a manifest and its files, or files named .csv, .json or .parquet, packed as "
+    ".gz or .zip or not: name the folder that the export is delivered to"
+)
+_NO_MANIFEST = "it is a JSON object that names no files, as a manifest does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,84 +44,6 @@ class Candidate:
     item: StoredObject | None = None
     manifest: Manifest | None = None
     problems: tuple[Problem, ...] = ()
-
-
-@dataclass(slots=True)
-class Manifests:
-    """Reads manifests, each version once; counts what it read."""
-
-    objects: ObjectStore
-    index: Index
-    force: bool = False
-    objects_read: int = 0
-    bytes_read: int = 0
-    whole: dict[str, Manifest | None] = field(default_factory=dict)
-    failed: dict[str, ProviderError] = field(default_factory=dict)
-
-    def summaries(self, items: Sequence[StoredObject]) -> None:
-        """Read those of the items that are new or changed, some at the same time.
-
-        Of one that cannot be read it is remembered why; raises that where many cannot be.
-        """
-        new = [item for item in items if not self._is_known(item)]
-        with ThreadPoolExecutor(DOWNLOADS) as pool:
-            for item, content in zip(new, pool.map(self._content, new), strict=True):
-                if isinstance(content, ProviderError):
-                    self.failed[item.key] = content
-                    if len(self.failed) > _MOST_FAILED:
-                        raise content
-                    continue
-                self.objects_read += 1
-                self.bytes_read += item.size
-                found = manifest_of(content, Path(item.key), item.modified)
-                self.whole[item.key] = found
-                self.index.keep_manifest(item, found)
-
-    def summary(self, item: StoredObject) -> Manifest | None:
-        """The manifest without its document, None if the object is none or cannot be read."""
-        if not self._is_known(item):
-            self.summaries([item])
-        if item.key in self.failed:
-            return None
-        return self.index.manifest(item)
-
-    def full(self, item: StoredObject) -> Manifest | None:
-        """The manifest with its document; raises ProviderError where it cannot be read."""
-        if item.key not in self.whole:
-            content = self.objects.read(item)
-            self.objects_read += 1
-            self.bytes_read += item.size
-            self.whole[item.key] = manifest_of(content, Path(item.key), item.modified)
-        return self.whole[item.key]
-
-    def _is_known(self, item: StoredObject) -> bool:
-        if item.key in self.whole or item.key in self.failed:
-            return True
-        if self.force:
-            return False
-        try:
-            self.index.manifest(item)
-        except KeyError:
-            return False
-        return True
-
-    def _content(self, item: StoredObject) -> bytes | ProviderError:
-        try:
-            return self.objects.read(item)
-        except MissingCredentials:
-            raise
-        except ProviderError as error:
-            return error
-
-
-def one_line(error: ProviderError) -> str:
-    """The error and its problems as one line.
-
-    >>> one_line(ProviderError("cannot be read", [Problem("s3://b/k", "archived")]))
-    'cannot be read: s3://b/k: archived'
-    """
-    told = "; ".join(str(problem) for problem in error.problems)
-    return f"{error.message}: {told}" if told else error.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +84,13 @@ class Listing:
 
     def __init__(self, place: str, folder: str, first: str) -> None:
         self.place = place
+        self.folder = folder
         self.first = first
         self.count = 0
         self.by_key: dict[str, StoredObject] = {}
         self._start = len(folder) + 1 if folder else 0
         self._manifests: list[StoredObject] = []
+        self._queues: dict[tuple[str, str], list[StoredObject]] = {}
         self._data: list[str] = []
 
     def take(self, objects: Iterable[StoredObject]) -> None:
@@ -175,7 +101,7 @@ class Listing:
             if not one.key.endswith("/") and (period is None or period >= self.first):
                 self.by_key[one.key] = one
         visible = [key for key in sorted(self.by_key) if not _is_hidden(key[self._start :])]
-        self._manifests = [self.by_key[key] for key in visible if self._may_be_manifest(key)]
+        self._manifests = [self.by_key[key] for key in visible if _may_be_manifest(key)]
         taken = {one.key for one in self._manifests}
         self._data = [key for key in visible if is_data(Path(key)) and key not in taken]
 
@@ -185,55 +111,76 @@ class Listing:
         named = {part.key for group in groups for one in group for part in one.parts}
         return [*groups, *([one] for one in self._without_manifest(named))]
 
-    def _may_be_manifest(self, key: str) -> bool:
-        return key.lower().endswith(_MANIFEST) and self.by_key[key].size <= LARGEST_MANIFEST
+    def emptiness(self) -> str:
+        """What is to be said where the objects make no delivery: how many, and what is expected."""
+        where = f"{self.place}/{self.folder}".rstrip("/")
+        if not self.by_key or self._manifests:
+            return (
+                f"{where}: {self.count} objects lie there, and no export of {self.first} or later: "
+                "see whether the export is still delivered, or look further back (months)"
+            )
+        return f"{where}: {self.count} objects lie there and none is an export: {_EXPECTED}"
+
+    def versions(self, group: Sequence[Candidate], manifests: Manifests) -> Iterator[Candidate]:
+        """The deliveries of a group, the newest first; those not read yet are read when asked."""
+        yield from group
+        last = group[-1]
+        if last.item is None:
+            return
+        looked_at = {one.item for one in group}
+        items = self._queues.get(_path_of(last.item), [])
+        for item in items[items.index(last.item) + 1 :] if last.item in items else ():
+            found = None if item in looked_at else self._read(item, manifests)
+            if found is not None and _export(found) == _export(last):
+                yield replace(found, group=last.group)
 
     def _by_manifest(self, manifests: Manifests) -> Iterator[list[Candidate]]:
         by_path: dict[tuple[str, str], list[StoredObject]] = {}
         for item in self._manifests:
-            home = home_of(item.key)
-            by_path.setdefault((home.folder, home.period or item.key), []).append(item)
-        queues = {place: _in_order(items) for place, items in by_path.items()}
-        manifests.summaries([items[0] for items in queues.values()])
+            by_path.setdefault(_path_of(item), []).append(item)
+        self._queues = {place: _in_order(items) for place, items in sorted(by_path.items())}
+        manifests.summaries([items[0] for items in self._queues.values()])
         groups: dict[str, list[Candidate]] = {}
-        for (folder, _period), items in sorted(queues.items()):
-            for one in self._readable(items, manifests):
+        for (folder, _period), items in self._queues.items():
+            for one in _outdone(list(self._readable(items, manifests))):
                 group = f"{folder}|{_export(one)}|{_period_of(one)}"
                 if _period_of(one) >= self.first:
-                    groups.setdefault(group, []).append(one)
-        for group, found in groups.items():
-            found.sort(key=lambda one: one.time, reverse=True)
-            yield [
-                Candidate(one.shown, group, one.time, one.parts, one.item, one.manifest,
-                          one.problems)
-                for one in found
-            ]  # fmt: skip
+                    groups.setdefault(group, []).append(replace(one, group=group))
+        for found in groups.values():
+            yield sorted(found, key=lambda one: one.time, reverse=True)
 
     def _readable(self, items: list[StoredObject], manifests: Manifests) -> Iterator[Candidate]:
         """Deliveries of one path, newest first; where the order is known, up to a complete one."""
-        first = manifests.summary(items[0])
+        first = next((told for item in items if (told := manifests.summary(item))), None)
         is_ordered = first is not None and not first.is_dated
         if not is_ordered:
             manifests.summaries(items)
         for item in items:
-            found = manifests.summary(item)
-            if found is None and item.key not in manifests.failed:
+            one = self._read(item, manifests)
+            if one is None:
                 continue
-            one = self._candidate(item, found, manifests.failed.get(item.key))
             yield one
             if is_ordered and not one.problems:
                 return
 
-    def _candidate(
-        self, item: StoredObject, manifest: Manifest | None, error: ProviderError | None
-    ) -> Candidate:
+    def _read(self, item: StoredObject, manifests: Manifests) -> Candidate | None:
+        """The delivery of a manifest; None for an object that nothing says is one."""
+        found = manifests.summary(item)
+        if found is not None:
+            return self._candidate(item, found)
+        fault = manifests.fault(item)
+        if fault is None:
+            if home_of(item.key).period is None:
+                self._manifests = [one for one in self._manifests if one != item]
+                return None
+            fault = _NO_MANIFEST
         shown = f"{self.place}/{item.key}"
-        if manifest is None:
-            what = one_line(error) if error else "it is no manifest"
-            problem = Problem(shown, what, "fetch again")
-            return Candidate(shown, "", item.modified, (), item, None, (problem,))
-        parts: list[StoredObject] = []
-        problems: list[Problem] = []
+        return Candidate(shown, "", item.modified, (), item, None, (unreadable(shown, fault),))
+
+    def _candidate(self, item: StoredObject, manifest: Manifest) -> Candidate:
+        shown = f"{self.place}/{item.key}"
+        parts: dict[StoredObject, None] = {}
+        problems = [Problem(shown, fault, "export again") for fault in manifest.faults]
         home = home_of(item.key).folder
         for part in manifest.parts:
             found = self._part(part.key, home)
@@ -245,9 +192,13 @@ class Listing:
                 what = f"{found.size} bytes, {part.bytes} by the manifest {item.key}"
                 problems.append(Problem(where, what, "wait for it, or export again"))
             else:
-                parts.append(found)
+                parts[found] = None
         if not manifest.parts:
             problems.append(Problem(shown, "the manifest names no files"))
+        size = sum(part.size for part in parts)
+        if not problems and manifest.bytes not in (None, size):
+            what = f"{size} bytes in its files, {manifest.bytes} by the manifest"
+            problems.append(Problem(shown, what, "wait for it, or export again"))
         more = len(problems) - _MOST_NAMED
         if more > 0:
             problems = [*problems[:_MOST_NAMED], Problem(shown, f"and {more} more parts")]
@@ -255,13 +206,18 @@ class Listing:
         return Candidate(shown, "", time, tuple(parts), item, manifest, tuple(problems))
 
     def _part(self, key: str, home: str) -> StoredObject | None:
-        """The object of that key; where the export was copied, the one in the same place of it."""
-        key = key.lstrip("/")
-        if key in self.by_key:
-            return self.by_key[key]
-        former = home_of(key).folder
-        inside = key.removeprefix(f"{former}/") if former else key
-        return self.by_key.get(f"{home}/{inside}" if home else inside)
+        """The object of that key; where the export was copied, the one in the same place of it.
+
+        The key as it stands counts first, then with its percent signs resolved.
+        """
+        for spelled in dict.fromkeys((key.lstrip("/"), unquote(key).lstrip("/"))):
+            former = home_of(spelled).folder
+            inside = spelled.removeprefix(f"{former}/") if former else spelled
+            copied = f"{home}/{inside}" if home else inside
+            found = self.by_key.get(spelled) or self.by_key.get(copied)
+            if found is not None:
+                return found
+        return None
 
     def _without_manifest(self, named: set[str]) -> Iterator[Candidate]:
         homes = [home_of(item.key) for item in self._manifests]
@@ -302,6 +258,26 @@ class Listing:
         yield from sorted(found, key=lambda one: (one.time, one.shown))
 
 
+def _may_be_manifest(key: str) -> bool:
+    return key.lower().endswith(MANIFEST_NAME)
+
+
+def _path_of(item: StoredObject) -> tuple[str, str]:
+    """The folder and the period that the manifest is of; its key where that tells no period."""
+    home = home_of(item.key)
+    return home.folder, home.period or item.key
+
+
+def _outdone(found: list[Candidate]) -> list[Candidate]:
+    """Without unreadable manifests written before a complete delivery of their path was begun."""
+    whole = [one.time for one in found if not one.problems]
+    return [
+        one
+        for one in found
+        if one.manifest is not None or not whole or one.time >= max(whole)
+    ]  # fmt: skip
+
+
 def _in_order(items: list[StoredObject]) -> list[StoredObject]:
     """Manifests of one folder and period, the newest first.
 
@@ -318,7 +294,7 @@ def _in_order(items: list[StoredObject]) -> list[StoredObject]:
 
 def _is_legacy_top(key: str) -> bool:
     path = PurePosixPath(key)
-    return _RANGE.fullmatch(path.parent.name) is not None and path.name.lower() != _MANIFEST
+    return _RANGE.fullmatch(path.parent.name) is not None and path.name.lower() != MANIFEST_NAME
 
 
 def _export(one: Candidate) -> str:

@@ -16,7 +16,7 @@ from data.store.folder import DELIVERIES
 from providers.files.manifests import Manifest, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from data.store import DeliveryResult, Store
     from providers.fetch.contract import StoredObject
@@ -25,6 +25,8 @@ FILE = "index.json"
 FORMAT = "loadfactor-fetch"
 VERSION = 1
 _MOST_OF_A_GROUP = 4
+_KEPT = ("source", "export", "id", "account", "period", "is_dated", "rows", "bytes", "faults",
+         "warnings")  # fmt: skip
 
 
 def stamp(item: StoredObject) -> list[str]:
@@ -103,25 +105,40 @@ class Index:
 
     def manifest(self, item: StoredObject) -> Manifest | None:
         """The manifest as it was read before, without its document; KeyError if it was not."""
-        known = self.manifests[item.key]
-        if known["stamp"] != stamp(item):
-            raise KeyError(item.key)
+        known = self._known(item)
         told = known["manifest"]
         if told is None:
             return None
-        parts = tuple(Part(*part) for part in told["parts"])
+        changed = {name: tuple(told[name]) for name in ("faults", "warnings")}
+        changed["parts"] = tuple(Part(*part) for part in told["parts"])
         time = None if told["time"] is None else datetime.fromisoformat(told["time"])
-        return Manifest(Path(item.key), **told | {"parts": parts, "time": time})
+        return Manifest(Path(item.key), **told | changed | {"time": time})
 
-    def keep_manifest(self, item: StoredObject, manifest: Manifest | None) -> None:
-        """Remember what was read."""
+    def fault(self, item: StoredObject) -> str | None:
+        """Why the manifest could not be read; KeyError if that was not tried."""
+        fault = self._known(item)["fault"]
+        return None if fault is None else str(fault)
+
+    def keep_manifest(
+        self, item: StoredObject, manifest: Manifest | None, fault: str | None = None
+    ) -> None:
+        """Remember what was read, or why it could not be."""
         told: dict[str, Any] | None = None
         if manifest is not None:
-            names = ("source", "export", "id", "account", "period", "is_dated", "rows")
-            told = {name: getattr(manifest, name) for name in names}
+            told = {name: getattr(manifest, name) for name in _KEPT}
             told["time"] = None if manifest.time is None else manifest.time.isoformat()
             told["parts"] = [[part.key, part.bytes, part.rows] for part in manifest.parts]
-        self.manifests[item.key] = {"stamp": stamp(item), "manifest": told}
+        self.manifests[item.key] = {"stamp": stamp(item), "manifest": told, "fault": fault}
+
+    def _known(self, item: StoredObject) -> dict[str, Any]:
+        """What is remembered of the object; KeyError where another version, or program, read it."""
+        known = self.manifests[item.key]
+        told = known["manifest"]
+        if known["stamp"] != stamp(item) or "fault" not in known:
+            raise KeyError(item.key)
+        if told is not None and not told.keys() >= set(_KEPT):
+            raise KeyError(item.key)
+        return known
 
     def settled(self, known: set[str], print_: str) -> Remembered | None:
         """What was remembered of a delivery, if it still holds where these deliveries are known."""
@@ -136,12 +153,27 @@ class Index:
 
     def newest(self, known: set[str], group: str) -> str:
         """The time of the newest loaded delivery of the group, empty where there is none."""
-        times = [
-            one.time
-            for one in self.deliveries.values()
-            if one.group == group and one.status == Status.LOADED and _holds(known, one)
-        ]
+        times = [one.time for one in self._loaded(known) if one.group == group]
         return max(times, default="")
+
+    def held(self, known: set[str], group: str) -> list[str]:
+        """The deliveries in the store that came of the group, newest first.
+
+        A group whose manifest cannot be read is every export of its folder and period.
+        """
+        found = [
+            one
+            for one in self._loaded(known)
+            if one.group == group or (_is_unnamed(group) and _ends(one.group) == _ends(group))
+        ]
+        found.sort(key=lambda one: (one.time, one.fingerprint), reverse=True)
+        ids = [one.delivery_id if one.delivery_id in known else one.replaced_by for one in found]
+        return [one for one in dict.fromkeys(ids) if one is not None]
+
+    def _loaded(self, known: set[str]) -> Iterator[Remembered]:
+        for one in self.deliveries.values():
+            if one.status == Status.LOADED and _holds(known, one):
+                yield one
 
     def keep(self, one: Remembered, gone: set[str]) -> None:
         """Remember what the store made of a delivery, and whose place it took."""
@@ -154,11 +186,21 @@ class Index:
         """Forget manifests that are gone, and all but the newest deliveries of each group."""
         self.manifests = {key: one for key, one in self.manifests.items() if key in keys}
         by_group: dict[str, list[Remembered]] = {}
+        unnamed = {_ends(group) for group in groups if _is_unnamed(group)}
         for one in sorted(self.deliveries.values(), key=lambda one: (one.time, one.fingerprint)):
-            if one.group in groups:
+            if one.group in groups or _ends(one.group) in unnamed:
                 by_group.setdefault(one.group, []).append(one)
         kept = [one for many in by_group.values() for one in many[-_MOST_OF_A_GROUP:]]
         self.deliveries = {one.fingerprint: one for one in kept}
+
+
+def _is_unnamed(group: str) -> bool:
+    """True for a group of folder and period whose export no manifest names."""
+    return group.count("|") > 1 and group.rpartition("|")[0].partition("|")[2] in ("", "?")
+
+
+def _ends(group: str) -> tuple[str, str]:
+    return group.partition("|")[0], group.rpartition("|")[2]
 
 
 def _holds(known: set[str], one: Remembered) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from data.errors import DataError, Problem
-from providers.files.manifests import Manifest, read_manifest
+from providers.files.manifests import Manifest, fault_of, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -92,9 +93,19 @@ def _in_folder(folder: Path) -> list[Delivery]:
     for path in files:
         if not is_data(path) or path in named or read_manifest(path) is not None:
             continue
+        fault = fault_of(path)
+        if fault is not None:
+            found.append(Delivery(str(path), (), problems=(unreadable(str(path), fault),)))
+            continue
         is_inside = any(home == path.parent or home in path.parents for home in homes)
         (governed if is_inside else lone).append(path)
     return [*found, *_unfinished(governed, manifests), *deliveries_of(lone)]
+
+
+def unreadable(shown: str, fault: str) -> Problem:
+    """The problem of a delivery whose manifest cannot be read."""
+    remedy = "fetch it again whole, or export again"
+    return Problem(shown, f"its manifest cannot be read: {fault}", remedy)
 
 
 def _unfinished(files: Iterable[Path], manifests: Sequence[Manifest]) -> list[Delivery]:
@@ -157,7 +168,8 @@ def _time_key(manifest: Manifest) -> str:
 def _of_manifest(manifest: Manifest, folder: Path) -> Delivery:
     roots = [manifest.path.parent, _home(manifest), folder, *folder.parents[:2]]
     roots += list(_home(manifest).parents[:2])
-    files, problems = [], []
+    files: dict[Path, None] = {}
+    problems = [Problem(str(manifest.path), fault, "export again") for fault in manifest.faults]
     if not manifest.parts:
         problems.append(Problem(str(manifest.path), "the manifest names no files"))
     for part in manifest.parts:
@@ -170,20 +182,25 @@ def _of_manifest(manifest: Manifest, folder: Path) -> Delivery:
         if part.bytes is not None and size != part.bytes:
             what = f"{size} bytes, {part.bytes} by the manifest"
             problems.append(Problem(str(path), what, "fetch it again"))
-        files.append(path)
-    warnings = _unlisted(files)
+        files[path] = None
+    warnings = (*manifest.warnings, *_unlisted(list(files)))
     shown = str(manifest.path)
     return Delivery(shown, tuple(files), manifest, tuple(problems), warnings)
 
 
 def _local(key: str, roots: Iterable[Path]) -> Path | None:
-    """The local copy of a key: the longest tail of it that exists under one of the roots."""
-    parts = [part for part in key.split("/") if part not in ("", ".", "..")]
-    for start in range(len(parts)):
-        for root in roots:
-            path = root.joinpath(*parts[start:])
-            if path.is_file():
-                return path
+    """The local copy of a key: the longest tail of it that exists under one of the roots.
+
+    The key as it stands counts first, then with its percent signs resolved.
+    """
+    roots = list(roots)
+    for spelled in dict.fromkeys((key, unquote(key))):
+        parts = [part for part in spelled.split("/") if part not in ("", ".", "..")]
+        for start in range(len(parts)):
+            for root in roots:
+                path = root.joinpath(*parts[start:])
+                if path.is_file():
+                    return path
     return None
 
 
