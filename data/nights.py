@@ -16,6 +16,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from data.errors import StoreError
+from data.store import steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +62,8 @@ def write_night(
         repair(out)
     except OSError as error:
         what = error.strerror or "it cannot be written"
-        raise StoreError(f"cannot write the night to {target}: {what}") from error
+        problems = steps.unwritable("the night", target, error).problems
+        raise StoreError(f"cannot write the night to {target}: {what}", problems) from error
     return target
 
 

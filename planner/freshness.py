@@ -23,22 +23,25 @@ def newest_hour(store: Store, deliveries: Collection[str]) -> datetime | None:
 
     Where all of their charges are longer than a day, the end of the newest charge.
     """
-    newest = max(
-        (one.billing_periods[-1] for one in store.deliveries()
-         if one.table == "billing" and one.delivery_id in deliveries and one.billing_periods),
-        default=None,
-    )  # fmt: skip
-    if newest is None:
+    return newest_of(
+        store, [unit for unit, holder in store.active().items() if holder in deliveries]
+    )
+
+
+def newest_of(store: Store, units: Collection[str]) -> datetime | None:
+    """The end of the newest hour that these active units bill, as `newest_hour` tells it."""
+    bills = {one.delivery_id for one in store.deliveries() if one.table == "billing"}
+    held = {unit for unit, holder in store.active().items() if holder in bills} & set(units)
+    periods = sorted({unit.rpartition("|")[2] for unit in held})
+    if not periods:
         return None
-    last = [
-        one.delivery_id
-        for one in store.deliveries()
-        if one.delivery_id in deliveries and newest in one.billing_periods
-    ]
+    dated = [period for period in periods if period[:1].isdigit()]
+    newest = (dated or periods)[-1]
+    last = sorted(unit for unit in held if unit.rpartition("|")[2] == newest)
     bill = store.table("billing")
     run(bill.get_backend(), "SET TimeZone = 'UTC'")
     used = bill.filter(
-        bill.export_id.isin(last) & (bill.charge_type == "usage") & bill.period_end.notnull()
+        bill.unit.isin(last) & (bill.charge_type == "usage") & bill.period_end.notnull()
     )
     ends, starts = used.period_end.epoch_seconds(), used.period_start.epoch_seconds()
     fine = _latest(used.filter(ends - starts <= _LONGEST_SECONDS))

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from data import money
-from data.errors import ConfigError, DataError, LoadfactorError
+from data import money, quality
+from data.errors import ConfigError, DataError, LoadfactorError, Problem, ProviderError
 from data.frames import records
 from data.hours import iso
 from data.nights import newest_before, prepare, write_night
@@ -29,6 +29,8 @@ from data.schema import DEMAND_OUT
 from planner import __version__, session
 from planner.answers import DONE, FAILED, WITH_WARNINGS
 from planner.cli.sources import pull_sources
+from planner.cli.unfetched import CHECK as NOT_FETCHED
+from planner.cli.unfetched import unfetched
 from planner.planning import plan_night
 from providers.files.tables import read_table
 from reports.recommendations import report_markdown
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from data.plan import SolveFigures
     from planner.cli.sources import Outcome
+    from planner.cli.unfetched import Unfetched
     from planner.planning import NightInputs, NightPlan
     from planner.session import Session
 
@@ -93,16 +96,16 @@ def run_night(run: Session, out: Path, timings: Timings, load_first: bool) -> Ni
     prepare(out)
     warnings: list[str] = []
     rejected = False
-    down: frozenset[str] = frozenset()
+    down: tuple[Unfetched, ...] = ()
     if load_first:
         with timings.step("fetch"):
             outcomes = _fetched(run)
         rejected = any(str(d.status) == "rejected" for one in outcomes for d in one.deliveries)
-        down = frozenset(one.kind for one in outcomes if one.error is not None)
-        warnings += _loading_warnings(outcomes)
+        down = unfetched(run, outcomes)
+        warnings += _loading_warnings(outcomes, down)
     with timings.step("observe"):
         last, told = _last_night(out, run.as_of.isoformat())
-        given = _with_stale(replace(session.night_inputs(run), last=last), down)
+        given = _without(replace(_observed(run, down), last=last), down)
     warnings += told
     with timings.step("plan"):
         made = plan_night(given)
@@ -129,18 +132,29 @@ def _fetched(run: Session) -> list[Outcome]:
         return []
     outcomes = pull_sources(run)
     for one in outcomes:
-        if one.error is not None and (one.kind == "files" or isinstance(one.error, ConfigError)):
+        is_own = one.kind == "files" and not isinstance(one.error, ProviderError)
+        if one.error is not None and (is_own or isinstance(one.error, ConfigError)):
             raise one.error
     return outcomes
 
 
-def _with_stale(given: NightInputs, down: frozenset[str]) -> NightInputs:
-    """The inputs, with the bills of clouds that could not be reached marked as stale."""
-    marked = (
-        replace(row, stale=row.stale or (row.dataset == "billing" and row.source in down))
-        for row in given.freshness
-    )
-    return replace(given, freshness=tuple(marked))
+def _observed(run: Session, down: tuple[Unfetched, ...]) -> NightInputs:
+    """What the night rests on; where there is nothing, the sources that failed are why."""
+    try:
+        return session.night_inputs(run)
+    except DataError as error:
+        lacking = [Problem(one.finding.scope, one.detail) for one in down]
+        raise DataError(error.message, [*error.problems, *lacking]) from error
+
+
+def _without(given: NightInputs, down: tuple[Unfetched, ...]) -> NightInputs:
+    """The inputs, with a finding for each source that failed, and its accounts marked as stale."""
+    if not down:
+        return given
+    told = [quality.Finding(**row) for row in records(given.quality)]
+    told += [one.finding for one in down]
+    own = [row for one in down for row in one.accounts]
+    return replace(given, quality=quality.table(told), freshness=(*given.freshness, *own))
 
 
 def _last_night(out: Path, day: str) -> tuple[Plan | None, list[str]]:
@@ -238,13 +252,12 @@ def _run_record(run: Session, made: NightPlan) -> dict[str, Any]:
     }
 
 
-def _loading_warnings(outcomes: list[Outcome]) -> list[str]:
-    warnings = []
+def _loading_warnings(outcomes: list[Outcome], down: tuple[Unfetched, ...]) -> list[str]:
+    warnings = [f"{one.finding.scope} {one.detail}" for one in down]
+    silent = {one.source for one in down}
     for outcome in outcomes:
-        if outcome.error is not None:
-            what = "; ".join([outcome.error.message, *map(str, outcome.error.problems)])
-            warnings.append(f"source {outcome.source} was not fetched, its data stays: {what}")
-        warnings += [f"source {outcome.source}: {text}" for text in outcome.warnings]
+        if outcome.source not in silent:
+            warnings += [f"source {outcome.source}: {text}" for text in outcome.warnings]
         for one in outcome.deliveries:
             if str(one.status) == "rejected":
                 warnings.append(f"{one.path}: rejected, the former delivery stays: {one.reason}")
@@ -258,7 +271,7 @@ def _plan_warnings(made: NightPlan) -> list[str]:
     if summary.hours_observed < summary.least_history_hours:
         warnings.append(f"only {summary.hours_observed} hours of history: no commitment is advised")
     warnings += [
-        f"{row.source} {row.dataset} is stale: it ends at {row.data_to}"
+        f"{row.source} {row.dataset}{_of_account(row.account)} is stale: it ends at {row.data_to}"
         for row in summary.freshness
         if row.stale
     ]
@@ -269,8 +282,16 @@ def _plan_warnings(made: NightPlan) -> list[str]:
     if summary.solve is not None and summary.solve.status != "optimal":
         warnings.append(_unproven(summary.solve))
     found = [row for row in records(made.quality) if row["severity"] != "info"]
-    warnings += [f"{row['check']}: {row['scope']}: {row['detail']}" for row in found]
+    warnings += [
+        f"{row['check']}: {row['scope']}: {row['detail']}"
+        for row in found
+        if row["check"] != NOT_FETCHED  # told with the loading
+    ]
     return warnings
+
+
+def _of_account(account: str) -> str:
+    return "" if account == "all" else f" of account {account}"
 
 
 def _unproven(solve: SolveFigures) -> str:

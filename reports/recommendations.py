@@ -62,7 +62,9 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         sums=adds_up.view(tables.quality, MOST_ROWS),
         finding_counts=Counter(tables.quality["severity"].tolist()),
         prices=_prices(summary.rejected_prices),
-        stale=[row for row in summary.freshness if row.stale],
+        # A single account is stale where its source was not fetched, which is told by itself.
+        stale=[row for row in summary.freshness if row.stale and row.account == "all"],
+        not_fetched=_not_fetched(tables),
         purchases=why.purchases(reasons),
         limit_sentences=why.limit_sentences(reasons),
         shortages=reasons.shortages if reasons else (),
@@ -233,6 +235,10 @@ def _findings(tables: Tables) -> list[dict[str, Any]]:
     found = _listed(tables)
     found.sort(key=lambda row: (_SEVERITIES.index(row["severity"]), row["check"], row["scope"]))
     return found[:MOST_ROWS]
+
+
+def _not_fetched(tables: Tables) -> list[dict[str, Any]]:
+    return [row for row in records(tables.quality) if row["check"] == "not_fetched"]
 
 
 def _listed(tables: Tables) -> list[dict[str, Any]]:

@@ -191,7 +191,7 @@ class Store:
             with steps.writer_lock(self.path / LOCK, self.wait_s):
                 yield
         except OSError as error:
-            raise StoreError(f"cannot write to the store {self.path}: {error}") from error
+            raise steps.unwritable("the store", self.path, error) from error
 
     def _make(self) -> None:
         (self.path / DELIVERIES).mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,9 @@ class Store:
     def _put(self, staged: StagedDelivery, weighed: Weighed) -> None:
         folder = self.path / DELIVERIES
         name = _free_name(folder, staged.delivery_id)
-        record = _record(staged, name, self._catalogue.sequence + 1)
+        # What was said of it when it was loaded is said as long as it is read.
+        warned = replace(staged, warnings=(*staged.warnings, *weighed.verdict.warnings))
+        record = _record(warned, name, self._catalogue.sequence + 1)
         after = _with(self._catalogue, record, weighed)
         target = self.path / catalogue_file.FILE
         aside = target.with_suffix(".tmp")

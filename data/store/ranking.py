@@ -9,7 +9,8 @@ For each unit (source, account, dataset, period), in this order:
 5. A replacement that is empty, or loses more than MOST_LOST_SHARE of the unit's absolute cost (of
    its rows where a cost is not stated), is refused, but where an invoiced file replaces one that
    was not. Tables that people keep by hand may shrink. So is a bill that covers fewer days at
-   either end (data.store.replacing).
+   either end (data.store.replacing). Where it is of another export than what it would replace, that
+   is said first and no force is offered: the other export would be back with the next fetch.
 6. Billing of one source, account and period is read from one dataset: a second one is refused, but
    for Azure's actual and amortized, of which one states the billed and one the effective cost of
    the same charges (not where a lone file fills both).
@@ -117,6 +118,7 @@ def _by_unit(catalogue: Catalogue, staged: StagedDelivery, force: bool) -> Verdi
             older.append(f"{unit}: {why_older}")
             continue
         loss = _loss(staged, facts, before)
+        loss = loss and refusal(loss, holder.path, holder.export, staged.export)
         if loss and not force:
             refused.append(f"{unit}: {loss}")
             continue
@@ -160,7 +162,7 @@ def _loss(staged: StagedDelivery, facts: UnitFacts, before: UnitFacts) -> str | 
     if staged.table not in SHRINK_GUARDED or not before.rows:
         return None
     if not facts.rows:
-        return f"it has no rows where {before.rows} were loaded before; --force replaces them"
+        return f"it has no rows where {before.rows} were loaded before"
     if facts.has_invoice and not before.has_invoice:
         return None
     keep = 1 - MOST_LOST_SHARE
@@ -168,10 +170,7 @@ def _loss(staged: StagedDelivery, facts: UnitFacts, before: UnitFacts) -> str | 
         if facts.cost < before.cost * keep:
             return _less_than_half(facts, before)
     elif facts.rows < before.rows * keep:
-        return (
-            f"its {facts.rows} rows are less than half of the {before.rows} loaded before; "
-            "--force replaces them"
-        )
+        return f"its {facts.rows} rows are less than half of the {before.rows} loaded before"
     return None
 
 
@@ -179,16 +178,27 @@ def _less_than_half(facts: UnitFacts, before: UnitFacts) -> str:
     """The loss in words: what the bills come to, and what is compared where that is not all."""
     bare = f"{money.text(facts.cost)} is less than half of the {money.text(before.cost)}"
     if facts.net is None or before.net is None:
-        return (
-            f"its cost of {bare} loaded before, both summed without the signs of charges; --force "
-            "replaces it"
-        )
+        return f"its cost of {bare} loaded before, both summed without the signs of charges"
     if (facts.net, before.net) == (facts.cost, before.cost):
-        return f"its cost of {bare} loaded before; --force replaces it"
+        return f"its cost of {bare} loaded before"
     return (
         f"its cost is {money.text(facts.net)} where {money.text(before.net)} was loaded before, "
-        f"and the sum of its charges without their signs, {bare} of before; --force replaces it"
+        f"and the sum of its charges without their signs, {bare} of before"
     )
+
+
+def refusal(lost: str, former: str, its_export: str | None, export: str | None) -> str:
+    """What would be lost, and what to do; `former` is the path of what is held of `its_export`.
+
+    >>> refusal("days would be lost", "a.csv", None, "gpu")
+    'days would be lost; --force replaces it'
+    >>> refusal("days would be lost", "a.csv", "gpu", "other")
+    'it is of another export than a.csv, and days would be lost; name only one of them as a source'
+    """
+    if its_export is None or export is None or its_export == export:
+        return f"{lost}; --force replaces it"
+    other = f"it is of another export than {former}"
+    return f"{other}, and {lost}; name only one of them as a source"
 
 
 def as_dataset(unit: str, dataset: str) -> str:
@@ -217,7 +227,8 @@ def _told_twice(unit: str, dataset: str) -> str:
     source, account, other, period = unit.split("|")
     return (
         f"{source} account {account} has dataset {other} for {period}, and {dataset} would count "
-        f"the same money twice; --force puts {dataset} in its place"
+        f"the same money twice; name only one of them as a source (--force puts {dataset} in its "
+        "place)"
     )
 
 

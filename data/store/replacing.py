@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from data import money
 from data.hours import iso
 from data.store import measuring
 from data.store.history import UnitVersion, appended
-from data.store.ranking import Verdict, as_dataset
+from data.store.ranking import Verdict, as_dataset, refusal
 from data.store.records import Status
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from data.store.catalogue_file import Catalogue
+    from data.store.history import OptionTotals
     from data.store.records import Replaced, StagedDelivery
 
 _MOST_NAMED = 3
@@ -135,10 +138,11 @@ def _lost_days(former: UnitVersion, fresh: UnitVersion) -> str | None:
     if now is not None and now[0] <= was[0] and now[1] >= was[1]:
         return None
     told = "none" if now is None else f"{fresh.days} from {now[0]} to {now[1]}"
-    return (
+    lost = (
         f"it covers fewer days ({told}) than {former.path} ({former.days} from {was[0]} to "
-        f"{was[1]}), so days would be lost; --force replaces them"
+        f"{was[1]}), so days would be lost"
     )
+    return refusal(lost, former.path, former.export, fresh.export)
 
 
 def _days(first: str, until: str) -> tuple[str, str]:
@@ -162,6 +166,7 @@ def _with_totals(
         if before:
             replaced.append(replace(one, versions=(before[-1], made[taken])))
             warnings += _other_export(one, before[-1], made[taken])
+            warnings += _lost_charges(one, before[-1], made[taken])
         else:
             replaced.append(one)
     return replace(verdict, replaced=tuple(replaced), warnings=tuple(warnings))
@@ -174,3 +179,39 @@ def _other_export(one: Replaced, before: UnitVersion, now: UnitVersion) -> list[
         f"two exports deliver {one.unit}: it takes the place of {before.path}, which is of another "
         "export; each charge counts once, but name only one of them as a source"
     ]
+
+
+def _lost_charges(one: Replaced, before: UnitVersion, now: UnitVersion) -> list[str]:
+    """A warning where an extract without a manifest lacks charges that it had.
+
+    Google's export only grows: a correction is a charge more. Charges that are gone from the hours
+    that were there before are those of files that are gone.
+    """
+    is_google = one.unit.partition("|")[0] == "gcp"
+    if not is_google or before.export is not None or now.export is not None:
+        return []
+    if now.same_hours is None:
+        return []
+    held = sum(part.rows for part in before.options)
+    rows = held - sum(part.rows for part in now.same_hours)
+    lost = _lost_cost(before.options, now.same_hours)
+    if rows <= 0 or not lost:
+        return []
+    return [
+        f"{one.unit}: {rows} of {held} charges of hours that were there are gone, and {lost} with "
+        f"them: if a file of the extract is gone ({before.path}), extract it again, whole"
+    ]
+
+
+def _lost_cost(before: Sequence[OptionTotals], now: Sequence[OptionTotals]) -> str:
+    """By currency how much less it is now, where it is less, as `5.00 USD`."""
+    lost: dict[str, Decimal] = {}
+    for sign, options in ((1, before), (-1, now)):
+        for part in options:
+            if part.cost is not None:
+                lost[part.currency] = lost.get(part.currency, Decimal(0)) + sign * part.cost
+    return ", ".join(
+        f"{money.text(amount)} {currency}"
+        for currency, amount in sorted(lost.items())
+        if amount > 0
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from data.errors import StoreError
+from data.errors import Problem, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +51,31 @@ class Steps:
             raise KeyError(name)
         self._before(name)
         return action()
+
+
+def is_full(error: BaseException | None) -> bool:
+    """True where the disk, or what one may have of it, is full; of an error of ours its cause."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return error is not None and is_full(error.__cause__)
+
+
+def unwritable(what: str, path: Path, error: OSError) -> StoreError:
+    """The system's error as one of ours: `what` cannot be written to, why, and what to do.
+
+    >>> from pathlib import Path
+    >>> full = unwritable("the store", Path("s"), OSError(errno.ENOSPC, "No space left on device"))
+    >>> print(full)
+    cannot write to the store s
+      - s: No space left on device (free space on its disk, or name another folder)
+    """
+    remedy = "see whether its disk is in order, or name another folder"
+    if is_full(error):
+        remedy = "free space on its disk, or name another folder"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        remedy = "let this user write there, or name another folder"
+    told = Problem(str(error.filename or path), error.strerror or type(error).__name__, remedy)
+    return StoreError(f"cannot write to {what} {path}", [told])
 
 
 def write_synced(path: Path, text: str) -> None:

@@ -78,6 +78,13 @@ def _columns(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _names(text: str) -> list[str]:
+    names = _columns(text)
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing; leave the option out for all")
+    return names
+
+
 def _common(is_first: bool) -> _Parser:
     """Options that stand before or after the command; those after it do not undo those before."""
     missing = None if is_first else argparse.SUPPRESS
@@ -137,8 +144,8 @@ def build_parser() -> argparse.ArgumentParser:
     load.add_argument("--force", action="store_true", help="accept a delivery that shrinks a bill")
     fetch = add("fetch", "pull the exports of the configured sources, and load what is new")
     fetch.add_argument(
-        "--only", type=_columns, metavar="SOURCE,...", default=[],
-        help="names of sources, as the configuration has them; default all",
+        "--only", type=_names, action="extend", metavar="SOURCE,...", default=[],
+        help="names of sources, as the configuration has them, and again for more; default all",
     )  # fmt: skip
     fetch.add_argument(
         "--force", action="store_true",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from data.errors import ConfigError, LoadfactorError, Problem, UsageError
+from data.errors import ConfigError, LoadfactorError, Problem, ProviderError, UsageError
 from data.names import nearest
 from data.store import Status
 from planner.answers import DONE, FAILED, WITH_WARNINGS
@@ -103,13 +104,34 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
 def _pull(run: Session, name: str, source: Source, force: bool) -> Outcome:
     log.info("fetching %s (%s) ...", name, source.kind)
     try:
-        fetched = _fetched(run, name, source, force)
+        return Outcome(name, source.kind, _aged(run, source, _fetched(run, name, source, force)))
     except UsageError:
         raise
     except LoadfactorError as error:
         log.debug("traceback of the error", exc_info=error)
         return Outcome(name, source.kind, error=error)
-    return Outcome(name, source.kind, _aged(run, source, fetched))
+    except Exception as error:  # whatever one source ends in, the others are still fetched
+        log.debug("traceback of %s\n%s", type(error).__name__, _frames(error))
+        return Outcome(name, source.kind, error=_unforeseen(name, error))
+
+
+def _unforeseen(name: str, error: Exception) -> ProviderError:
+    """An error that nothing foresaw as one of ours, without its words: they may quote a secret."""
+    what = f"it ended in {type(error).__name__}, which is not foreseen"
+    remedy = (
+        f"look at what it delivers and at its section; `fetch --only {name} --verbose` says where "
+        "it ended: report that. What was loaded of it stays"
+    )
+    return ProviderError("the source cannot be read", [Problem(f"sources.{name}", what, remedy)])
+
+
+def _frames(error: BaseException) -> str:
+    """Where the error was raised, and what it was raised from, without any message."""
+    told = "".join(traceback.format_tb(error.__traceback__))
+    former = error.__cause__ or error.__context__
+    if former is None or former is error:
+        return told
+    return f"{_frames(former)}then {type(error).__name__}\n{told}"
 
 
 def _fetched(run: Session, name: str, source: Source, force: bool) -> Fetched:

@@ -35,6 +35,31 @@ def _in_s3(value: str) -> str:
     return value
 
 
+def _in_google(value: str) -> str:
+    table = r"(bigquery://)?[A-Za-z0-9][A-Za-z0-9.:_-]*\.\w+\.[\w-]+"
+    if not re.fullmatch(rf"{table}|gs://[a-z0-9][a-z0-9._-]{{1,220}}[a-z0-9](/.*)?", value.strip()):
+        raise ValueError("must be bigquery://PROJECT.DATASET.TABLE or gs://BUCKET/FOLDER")
+    return value
+
+
+# The host of an account of Blob Storage, or of its Data Lake form.
+_BLOB_HOST = r"[a-z0-9]{3,24}(\.[a-z0-9-]+)*\.(blob|dfs)\.[a-z0-9.-]+"
+_IN_AZURE = re.compile(
+    rf"https://{_BLOB_HOST}/+[^/]+(/.*)?|abfss?://[^/@:]+@{_BLOB_HOST}(/.*)?"
+    r"|https?://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?/+[a-z0-9]{3,24}/+[^/]+(/.*)?",
+    re.IGNORECASE,
+)
+
+
+def _in_azure(value: str) -> str:
+    if not _IN_AZURE.fullmatch(value.strip()):
+        raise ValueError(
+            "must be https://ACCOUNT.blob.core.windows.net/CONTAINER/FOLDER or "
+            "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
+        )
+    return value
+
+
 def _is_role(value: str) -> str:
     if not re.fullmatch(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", value):
         raise ValueError("must be arn:aws:iam::ACCOUNT:role/NAME")
@@ -82,7 +107,7 @@ class GcpSource(Pulled):
     """
 
     kind: Literal["gcp"]
-    billing: Name | None = None
+    billing: Annotated[Name, AfterValidator(_in_google)] | None = None
     dataset: Literal["standard", "detailed", "focus"] | None = None
     billing_account: Name | None = None
     job_project: Name | None = None
@@ -101,7 +126,7 @@ class AzureSource(Pulled):
     """
 
     kind: Literal["azure"]
-    billing: Place | None = None
+    billing: Annotated[Place, AfterValidator(_in_azure)] | None = None
     dataset: Literal["actual", "amortized", "focus"] | None = None
     tenant_id: Name | None = None
     client_id: Name | None = None

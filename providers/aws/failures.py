@@ -47,6 +47,12 @@ _KNOWN = {
     "AllAccessDisabled": ("access is refused", _READER),
     "InvalidObjectState": ("it is archived", "restore it, or export the period again"),
 }
+# Of S3, where the bucket is in another region.
+_ELSEWHERE = frozenset({
+    "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+})  # fmt: skip
+_REGION = r"[a-z]{2}(-[a-z]+)+-\d{1,2}"
 _CHANGED = ("PreconditionFailed", "NoSuchKey", "InvalidRange", "412", "404", "416")
 _BUSY = ("SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded",
          "TooManyRequestsException", "RequestTimeout", "InternalError", "ServiceUnavailable",
@@ -78,7 +84,9 @@ def mapped(error: BotoCoreError | ClientError, where: str, how: str) -> Provider
 def _of_answer(error: ClientError, where: str, how: str) -> ProviderError:
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     code = _code(error)
-    told = f"HTTP {status} {code}" if status else code
+    told = _told(status, code)
+    if code in _ELSEWHERE or status == 301:
+        return _elsewhere(error, where, told)
     if code in _UNSIGNED or status == 401:
         return _not_signed_in(where, how, told, _SIGN_IN)
     if error.operation_name == "AssumeRole":
@@ -98,6 +106,31 @@ def _of_answer(error: ClientError, where: str, how: str) -> ProviderError:
         return _unavailable(problem)
     shown = f"{what} ({told})" if what else told
     return ProviderError("aws: the export cannot be read", [Problem(where, shown, remedy)])
+
+
+def _told(status: int, code: str) -> str:
+    """The status and the code; an answer without a body has its status as code.
+
+    >>> _told(404, "404"), _told(301, "PermanentRedirect"), _told(0, "SlowDown")
+    ('HTTP 404', 'HTTP 301 PermanentRedirect', 'SlowDown')
+    """
+    if not status:
+        return code
+    return f"HTTP {status}" + ("" if code in ("", str(status)) else f" {code}")
+
+
+def _elsewhere(error: ClientError, where: str, told: str) -> ProviderError:
+    """The bucket is in another region than the one that was asked."""
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    named = error.response.get("Error", {}).get("Region") or headers.get("x-amz-bucket-region")
+    region = str(named) if re.fullmatch(_REGION, str(named or "")) else None
+    what = f"it is in another region than was asked ({told})"
+    remedy = "set AWS_DEFAULT_REGION, or region of the profile, to the bucket's region"
+    if region is not None:
+        what = f"it is in the region {region}, which was not asked ({told})"
+        remedy = f"set AWS_DEFAULT_REGION, or region of the profile, to {region}"
+    remedy += ", and let no AWS_ENDPOINT_URL name another one"
+    return ProviderError("aws: the export cannot be read", [Problem(where, what, remedy)])
 
 
 def _code(error: ClientError) -> str:

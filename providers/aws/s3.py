@@ -34,8 +34,9 @@ class S3Bucket:
     ) -> None:
         """The bucket, asked at the endpoint of its own region; raises what signing in raises."""
         self._how, self._bucket, self._pause = signed_in.how, bucket, pause
-        client = signed_in.client("s3", signed_in.region, s3=_S3)
         with self._told(""):
+            # Half a pair of keys, or an unreadable setting of the host, is found by making one.
+            client = signed_in.client("s3", signed_in.region, s3=_S3)
             region = _region_of(client, bucket)
             if region not in (None, signed_in.region):
                 client = signed_in.client("s3", str(region), s3=_S3)

@@ -21,7 +21,7 @@ from botocore.credentials import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
-from data.errors import ConfigError, MissingCredentials, Problem
+from data.errors import ConfigError, MissingCredentials, Problem, ProviderError
 from providers.aws.failures import mapped
 
 if TYPE_CHECKING:
@@ -53,7 +53,13 @@ class SignedIn:
     def client(self, service: str, region: str, **settings: Any) -> Any:
         """A client of the service in the region, with patience for throttling."""
         config = Config(**_SETTINGS, **settings)
-        return self.session.client(service, region_name=region, config=config)
+        try:
+            return self.session.client(service, region_name=region, config=config)
+        except ValueError as error:  # how the SDK refuses an address or a number of the environment
+            what = f"the SDK refuses a setting of this host ({type(error).__name__})"
+            remedy = "look at the variables AWS_... (AWS_ENDPOINT_URL) and the file ~/.aws/config"
+            problem = Problem(f"{service} in {region}", what, remedy)
+            raise ProviderError("aws: no client can be made", [problem]) from None
 
 
 class _Role(CredentialProvider):  # type: ignore[misc]  # botocore ships no types

@@ -54,12 +54,18 @@ def sign_in(
     """
     for name, level in _QUOTING.items():
         logging.getLogger(name).setLevel(level)
-    if options.get("client_secret_env"):
-        return _client(place, options, *_application(options, environment))
-    text = environment.get(CONNECTION_STRING, "")
-    if text and account_of(text) == place.account:
-        return _by_connection_string(text)
-    return _client(place, options, *_chain(options))
+    try:
+        if options.get("client_secret_env"):
+            return _client(place, options, *_application(options, environment))
+        text = environment.get(CONNECTION_STRING, "")
+        if text and account_of(text) == place.account:
+            return _by_connection_string(text)
+        return _client(place, options, *_chain(options))
+    except ValueError as error:  # how the SDK refuses a tenant, an authority or an address
+        what = f"the SDK refuses how it is to sign in ({type(error).__name__})"
+        remedy = f"look at tenant_id and client_id of the source, and at {_AUTHORITY}"
+        problem = Problem(place.shown, what, remedy)
+        raise MissingCredentials("azure: not signed in", [problem]) from None
 
 
 def _application(

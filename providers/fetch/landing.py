@@ -43,7 +43,8 @@ class Landing:
     def held(self) -> Iterator[None]:
         """Keeps other pulls of the source out; StoreError where one goes on for too long.
 
-        StoreError too where the disk is full, or may not be written.
+        StoreError too where the disk is full, or may not be written; of a full disk the downloads
+        are removed, so that it is usable again.
         """
         try:
             (self.path / _OBJECTS).mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,16 @@ class Landing:
         except OSError as error:
             if error.errno not in _OF_THE_DISK:
                 raise
-            raise StoreError(f"cannot write to the folder {self.path}: {error}") from error
+            self._give_room(error)
+            raise steps.unwritable("the folder", self.path, error) from error
+        except StoreError as error:
+            self._give_room(error)
+            raise
+
+    def _give_room(self, error: Exception) -> None:
+        """Remove all downloads where the disk is full; the next pull begins them anew."""
+        if steps.is_full(error):
+            shutil.rmtree(self.path / _OBJECTS, ignore_errors=True)
 
     def target(self, item: StoredObject) -> Path:
         """Where the object lies once it is downloaded: a folder of its version, its own name."""

@@ -17,6 +17,7 @@ from data.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 _MOST_SHOWN = 10
 _REMEDY = {
@@ -27,6 +28,9 @@ _TOO_LARGE = "a product with it has more than 12 integer digits"
 # Amounts that a product may have made too large, from the surely wrong to the odd.
 _LARGE = (5e10, 1e9, 1e6)
 _OF_ROW = re.compile(r"row (\d+)")
+_ENGINE_KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: |^Error: ")
+# A path of more than one folder, as of a copy that reading needed.
+_OTHER_PATH = re.compile(r"/[^\s\"'/]+/[^\s\"']+")
 
 
 def cell_faults(connection: Any, rows: Any) -> list[Problem]:
@@ -84,6 +88,38 @@ def large_cells(connection: Any, rows: Any) -> list[Problem]:
         if problems:
             return sorted(set(problems))
     return []
+
+
+def unreadable(error: Exception, shown: str, files: Sequence[Path]) -> DataError:
+    """The reader's own error as one of ours: which file of the delivery, and what is wrong there.
+
+    Its first sentences are kept, without the advice on options. Of a bucket's delivery the object
+    is named, not where its download lies.
+
+    >>> from pathlib import Path
+    >>> error = ValueError('Invalid Error: Malformed JSON in file "/x/0001.json", at byte 8: odd')
+    >>> print(unreadable(error, "gs://b/ex/000*", [Path("/x/0001.json")]).problems[0])
+    gs://b/ex/0001.json: Malformed JSON, at byte 8: odd (export it again, whole)
+    """
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    wanted = [line for line in lines if not line.startswith(("Possible", "*", "  "))][:3]
+    text = _ENGINE_KIND.sub("", "; ".join(wanted))
+    named = [path for path in files if str(path) in text]
+    where = _object_name(shown, named[0]) if named else shown
+    for path in files:
+        text = re.sub(rf"""( in file| file)? *["']?{re.escape(str(path))}["']?""", "", text)
+    what = _OTHER_PATH.sub(lambda path: path[0].rpartition("/")[2], text)
+    return DataError("cannot be read", [Problem(where, what, "export it again, whole")])
+
+
+def _object_name(shown: str, path: Path) -> str:
+    """The file for people: as it is on a disk; of a bucket its object, beside what is shown."""
+    if "://" not in shown:
+        return str(path)
+    folder, _, last = shown.rpartition("/")
+    if last.endswith("*") or last == path.name:
+        return f"{folder}/{path.name}"
+    return f"{shown}, file {path.name}"
 
 
 def is_of_row(problem: Problem) -> bool:

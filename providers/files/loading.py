@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,15 +20,16 @@ from data.store import (
     unit_name,
 )
 from data.store.folder import DELIVERIES
+from data.store.steps import unwritable
 from providers.contract import DeliveryContext
 from providers.files import staged as contents
 from providers.files import tables
 from providers.files.deliveries import Delivery, deliveries_in
-from providers.files.faults import in_file, is_of_row
+from providers.files.faults import in_file, is_of_row, unreadable
 from providers.files.finish import Lineage
 from providers.files.heads import Head, head_of, read_parts
 from providers.files.normal import Export, write_normal_form
-from providers.files.raw import read_heads, sanitised
+from providers.files.raw import read_heads
 from providers.files.recognise import Layout, check_dataset, layout_of
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ _BILLING = "billing"
 _LAYOUT = "layout"
 _MOST_PROBLEMS = 12
 _NO_CURRENCY = "currency 'unknown'"
+_NO_SPACE = "No space left on device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +192,21 @@ def _stage(job: _Job) -> StagedDelivery:
     except duckdb.InvalidInputException:
         pass
     except duckdb.Error as error:
-        raise sanitised(error) from error
+        raise _engine_error(job, error) from error
     try:
         return _stage_once(job, clean=True)
     except duckdb.Error as error:
-        raise sanitised(error) from error
+        raise _engine_error(job, error) from error
+
+
+def _engine_error(job: _Job, error: duckdb.Error) -> LoadfactorError:
+    """What the engine stopped at: a disk that is full, or a file that cannot be read, by name."""
+    if _NO_SPACE in str(error):
+        full = OSError(errno.ENOSPC, _NO_SPACE)
+        told = unwritable("the store", job.store.path, full)
+        told.__cause__ = full
+        return told
+    return unreadable(error, job.delivery.shown, job.delivery.files)
 
 
 def _stage_once(job: _Job, *, clean: bool) -> StagedDelivery:

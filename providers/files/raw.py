@@ -10,7 +10,6 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from data.engines import path_list, quoted, run
-from data.errors import DataError
 from providers.files.expressions import TYPED
 from providers.files.heads import Head, head_of, json_objects, read_parts
 
@@ -205,10 +204,3 @@ def identifier(name: str) -> str:
     '"lineItem/UsageType"'
     """
     return '"' + name.replace('"', '""') + '"'
-
-
-def sanitised(error: Exception) -> DataError:
-    """The reader's own error as one of ours: its first sentences, without the advice on options."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    wanted = [line for line in lines if not line.startswith(("Possible", "*", "  "))][:3]
-    return DataError("cannot be read: " + "; ".join(wanted))

@@ -186,11 +186,29 @@ def test_two_exports_that_take_turns_are_told(store: Store) -> None:
     first.publish(store)
     (warning,) = other.publish(store).warnings
     assert "two exports deliver aws|1|cur|2026-10" in warning
+    # As long as it is read it is warned of: whoever finds it unchanged tells it again.
+    assert [one.warnings for one in Store.open(store.path).deliveries()] == [(warning,)]
     assert told(store)["overlapping_exports"].severity == "info"  # one took over from the other
     Month(FIRST.lines, 3, "payer-daily").publish(store)
     row = told(store)["overlapping_exports"]
     assert (row.severity, row.count) == ("warning", 2)
     assert "finance-copy, payer-daily" in row.detail
+
+
+def test_of_two_exports_the_smaller_is_refused_and_no_force_is_offered(store: Store) -> None:
+    """By its cost and by its days; a lone file, of which nothing is known, may be forced."""
+    Month(((0, OD, "100"), (24, OD, "100")), 1, "payer-daily").publish(store)
+    smaller = Month(((0, OD, "30"), (24, OD, "30")), 2, "finance-copy").publish(store)
+    shorter = Month(((0, OD, "199"),), 2, "finance-copy").publish(store)
+    for one, lost in ((smaller, "less than half of the 200"), (shorter, "fewer days (1 from")):
+        assert one.status is Status.REJECTED
+        assert one.reason is not None
+        assert one.reason.startswith(f"{UNIT}: it is of another export than 2-lines.csv, and it")
+        assert lost in one.reason
+        assert one.reason.endswith("; name only one of them as a source")
+        assert "--force" not in one.reason
+    lone = Month(((0, OD, "30"),), 3).publish(store)
+    assert str(lone.reason).endswith("--force replaces it")
 
 
 def test_a_dataset_that_takes_the_place_of_another_is_compared_with_it(store: Store) -> None:

@@ -131,3 +131,38 @@ def test_an_extract_in_two_parts_is_one_delivery_and_is_downloaded_once(
     again = pull(tmp_path, bucket)
     assert (again.objects, again.deliveries[0].status) == (0, "unchanged")
     assert not [p for p in (tmp_path / "landing").rglob("*.gz") if os.fspath(p)]
+
+
+def test_an_extract_that_lost_a_file_is_warned_of_until_it_is_whole(
+    root, bucket, tmp_path, monkeypatch
+):
+    """Three files of one charge each in one hour, then two: 12 of 36 are gone, less than half."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", root)
+    name = "exports/detailed/2026-09/bill-{:012d}.json.gz"
+    for number in range(3):
+        machine = {"resource": {"name": f"vm-{number}"}}
+        put(bucket, name.format(number), lines({**charge(ON_DEMAND, "12"), **machine}))
+    (whole,) = pull(tmp_path, bucket).deliveries
+    assert (whole.rows, whole.warnings) == (3, ())
+    bucket.blob(name.format(2)).delete()
+    for status in ("loaded", "unchanged"):
+        (short,) = pull(tmp_path, bucket).deliveries
+        assert (short.status, len(short.warnings)) == (status, 1)
+        assert "1 of 3 charges of hours that were there are gone, and 12 USD" in short.warnings[0]
+    put(bucket, name.format(2), lines(charge(ON_DEMAND, "12")))
+    (again,) = pull(tmp_path, bucket).deliveries
+    assert (again.status, again.warnings) == ("loaded", ())
+
+
+def test_an_object_that_cannot_be_read_is_named_and_no_folder_of_this_machine(
+    root, bucket, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", root)
+    text = "".join(json.dumps(charge(ON_DEMAND, "30")) + "\n" for _ in range(2))
+    put(bucket, "exports/detailed/2026-09/bill-000000000000.json", text.encode())
+    put(bucket, "exports/detailed/2026-09/bill-000000000001.json", text[:-40].encode())
+    (broken,) = pull(tmp_path, bucket).deliveries
+    assert broken.status == "rejected"
+    where = f"gs://{bucket.name}/exports/detailed/2026-09/bill-000000000001.json: "
+    assert broken.reason.startswith(f"cannot be read: {where}Malformed JSON, at byte ")
+    assert str(tmp_path) not in broken.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from dataclasses import dataclass, field
@@ -276,20 +277,43 @@ def _at_once(*_: object) -> float:
 def test_a_night_goes_on_without_a_cloud_that_is_down_and_marks_its_bill_stale(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fleet of one day is there already; the night loads Azure's files and lacks AWS."""
+    """One source was read before, another never was; the rest of AWS's bill is as fresh as ever.
+
+    The fleet of one day is there already; the night loads Azure's files and reaches no AWS.
+    """
     fleet = place.folder / "fleet"
     generate(fleet, days=1)
     assert call("load", fleet / "aws", "--store", place.store).code == 0
+    place.bucket.data_export("2026-10", "r1", 100)
+    assert place.fetch(day="2026-10-04").code == 0
     monkeypatch.setenv("AWS_ENDPOINT_URL", NOWHERE)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", _at_once)
-    place.more = {"azure-files": f'kind = "files"\npaths = ["{fleet / "azure"}"]'}
+    place.more = {"azure-files": f'kind = "files"\npaths = ["{fleet / "azure"}"]',
+                  "aws-new": 'kind = "aws"\nbilling = "s3://new-bills/exports"'}  # fmt: skip
     words = [*place.words(day="2026-10-31"), "--out", str(place.folder / "out")]
     night = call("nightly", *words, "--json")
     assert night.code == 4, night.out + night.err
-    told = [one for one in night.json["warnings"] if "aws" in one]
-    assert any("source aws-prod was not fetched, its data stays" in one for one in told)
-    assert any(one.startswith("aws billing is stale: it ends at 2026-10-31T00") for one in told)
-    assert not [one for one in night.json["warnings"] if "azure billing is stale" in one]
-    plan = json.loads((place.folder / "out" / "2026-10-31" / "plan.json").read_text())
-    stale = {row["source"]: row["stale"] for row in plan["summary"]["freshness"]}
-    assert stale == {"aws": True, "azure": False}
+    cut = "aws: the export cannot be read now; s3://"
+    read = f"was not fetched, its data stays (account 000000000011 to 2026-10-02T04:00Z): {cut}"
+    never = f"was not fetched, and no bill was ever read from it: {cut}"
+    told = [one for one in night.json["warnings"] if one.startswith("source ")]
+    assert [one.partition(cut)[0] + cut for one in told] == [
+        f"source aws-prod {read}", f"source aws-new {never}",
+    ]  # fmt: skip
+    stale = [one for one in night.json["warnings"] if " is stale" in one]
+    assert stale == [
+        "aws billing of account 000000000011 is stale: it ends at 2026-10-02T04:00:00Z"
+    ]
+    out = place.folder / "out" / "2026-10-31"
+    with (out / "quality.csv").open() as file:
+        rows = {row["scope"]: row for row in csv.DictReader(file) if row["check"] == "not_fetched"}
+    assert sorted(rows) == ["source aws-new", "source aws-prod"]
+    assert rows["source aws-new"]["detail"].startswith(never)
+    report = (out / "report.md").read_text()
+    assert "**2 sources were not fetched**" in report
+    assert "Some data is old" not in report
+    assert call("report", out).out == report
+    plan = json.loads((out / "plan.json").read_text())
+    marked = {(row["source"], row["account"]): row["stale"]
+              for row in plan["summary"]["freshness"]}  # fmt: skip
+    assert marked == {("aws", "all"): False, ("azure", "all"): False, ("aws", "000000000011"): True}
