@@ -166,6 +166,12 @@ def plan_night(given: NightInputs) -> NightPlan:
     )
 
 
+def rates_per_usd(settings: Settings) -> dict[str, Decimal]:
+    """What a dollar costs in each currency that a plan can add up: the stated ones, and USD."""
+    stated = {code: exact(rate.per_usd) for code, rate in settings.prices.rates.items()}
+    return {CURRENCY: Decimal(1), **stated}
+
+
 def planned_rows(
     fleet: pd.DataFrame, settings: Settings
 ) -> tuple[pd.DataFrame, Decimal, tuple[str, ...]]:
@@ -174,8 +180,7 @@ def planned_rows(
     Left out: hours of managed services, of currencies without a stated rate, and of machines whose
     region, type or GPU family is unknown: no offer could serve them.
     """
-    rates = {CURRENCY: Decimal(1)}
-    rates |= {code: exact(rate.per_usd) for code, rate in settings.prices.rates.items()}
+    rates = rates_per_usd(settings)
     notes = []
     foreign = fleet[~fleet["currency"].isin(rates)]
     for currency, part in foreign.groupby("currency", sort=True):

@@ -18,12 +18,12 @@ from planner.classes import assign
 from planner.config import load_config
 from planner.fleet_hours import Fleet, Policy, build
 from planner.gpu_counts import with_stated_gpus
-from planner.holdings import holdings
+from planner.holdings import monthly_rows
 from planner.idle import idle_document
 from planner.lineage import lineage
 from planner.measured_hours import rates_from_offers
 from planner.patterns import idle_patterns
-from planner.planning import CURRENCY, NightInputs, planned_rows, with_owned_ids
+from planner.planning import CURRENCY, NightInputs, rates_per_usd, with_owned_ids
 from planner.reconcile import Books, reconcile
 from planner.states import thresholds_of
 
@@ -273,43 +273,22 @@ def idle_answer(session: Session, by: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def commitments_answer(session: Session) -> list[dict[str, Any]]:
-    """The rows of `loadfactor commitments`: committed, used and unused in USD a month."""
+def commitments_answer(session: Session) -> dict[str, Any]:
+    """The document of `loadfactor commitments`: means per month, and of which hours."""
     seen = observe(session)
-    bill, _, _ = planned_rows(seen.fleet.hours, session.settings)
-    bill = with_owned_ids(bill, seen.commitments)
-    table = holdings(seen.commitments, bill, len(seen.fleet.covered), seen.window.end)
-    rows = []
-    for row in frames.records(table):
-        unused, share = row["unused_cost_per_month"], row["used_share"]
-        whole = None
-        if unused is not None and share is not None and share < 1:
-            whole = money.quotient(unused, money.exact(1 - share), 2)
-        elif row["usd_per_hour"] is not None:
-            whole = money.product(row["usd_per_hour"], Decimal(730), 2)
-        known = whole is not None and unused is not None
-        rows.append(
-            {
-                "id": row["id"],
-                "cloud": row["cloud"],
-                "kind": row["kind"],
-                "committed": money.text(whole),
-                "used": money.text(whole - unused) if known else None,
-                "unused": money.text(unused),
-                "currency": "USD",
-                "ends": None if row["end"] is None else iso(row["end"]),
-                "break_even_share": row["break_even_share"],
-                "used_share": share,
-            }
-        )
-    return rows
+    bill = with_owned_ids(seen.fleet.hours, seen.commitments)
+    hours = len(seen.fleet.covered)
+    rates = rates_per_usd(session.settings)
+    return {
+        "rows": monthly_rows(seen.commitments, bill, rates, hours),
+        "hours_observed": hours,
+        "window": {"start": iso(seen.window.start), "end": iso(seen.window.end)},
+    }
 
 
 def unspread_fees(fleet: Fleet, window: Window) -> tuple[Decimal, tuple[str, ...]]:
     """Fees in USD of GPU commitments and blocks that no hour bears, and a note on them."""
-    fees = [
-        one.amount for one in fleet.unspread if one.currency == CURRENCY and one.is_inside
-    ]
+    fees = [one.amount for one in fleet.unspread if one.currency == CURRENCY and one.is_inside]
     total = money.total(fees)
     if not total:
         return Decimal(0), ()

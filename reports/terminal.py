@@ -110,6 +110,22 @@ def idle_text(document: dict[str, Any]) -> str:
     return "\n\n".join(filter(None, [*blocks, "\n".join(patterns), "\n".join(alerts)]))
 
 
+def commitments_text(document: dict[str, Any]) -> str:
+    """The document of `loadfactor commitments` for people: what its amounts are, and its rows."""
+    rows = document["rows"]
+    if not rows:
+        return "nothing to show"
+    hours, window = numbers.counted(document["hours_observed"], "hour"), document["window"]
+    head = _wrapped(
+        f"A month of 730 hours, as the mean of {hours} observed "
+        f"({numbers.moment(window['start'])} to {numbers.moment(window['end'])}): rates, which no "
+        "one month's bill adds up to."
+    )
+    months = {name: f"{name}_per_month" for name in ("committed", "used", "unused")}
+    shown = [{months.get(name, name): value for name, value in row.items()} for row in rows]
+    return f"{head}\n\n{table_text(shown, list(shown[0]))}"
+
+
 def _pattern_size(pattern: dict[str, Any]) -> str:
     """GPU-hours, where the pattern has any (a commitment of dollars has none), and dollars."""
     hours = Decimal(pattern["gpu_hours"])

@@ -178,8 +178,10 @@ def prices(options: argparse.Namespace) -> Answer:
 def commitments(options: argparse.Namespace) -> Answer:
     """What is owned, and how much of it is used."""
     from planner.session import commitments_answer
+    from reports.terminal import commitments_text
 
-    return _rows_answer({"rows": commitments_answer(_session(options))})
+    document = commitments_answer(_session(options))
+    return Answer(commitments_text(document), document)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], Answer]] = {

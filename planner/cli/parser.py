@@ -175,7 +175,11 @@ def build_parser() -> argparse.ArgumentParser:
         add("backtest", "what this planner and its rivals would have cost on unseen weeks")
     )
     add("prices", "the price book after its checks, with what was rejected and why")
-    add("commitments", "what is owned: committed, used, unused, and when it ends")
+    add(
+        "commitments",
+        "what is owned: committed, used and unused as a month of 730 hours, the mean of the "
+        "observed hours and no sum of a bill; and when it ends",
+    )
     _add_out(add("nightly", "fetch the sources, check, idle, plan and report, as named steps"))
     return parser
 

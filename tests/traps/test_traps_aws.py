@@ -248,7 +248,7 @@ def test_trap_27_a_commitment_that_other_accounts_use_is_one_commitment(tmp_path
         f"{SP},aws,000011112222,savings_plan,60,,2026-11-01,2027-11-01,no_upfront\n"
     )
     books.load(tmp_path / "commitments.csv")
-    (row,) = session.commitments_answer(books.session())
+    (row,) = session.commitments_answer(books.session())["rows"]
     # A month of 730 hours: 60 x 730 = 43800, of which two thirds are used.
     assert (D(row["committed"]), D(row["used"]), D(row["unused"])) == (43800, 29200, 14600)
     assert row["used_share"] == pytest.approx(2 / 3)
