@@ -14,6 +14,7 @@ from data.schema import COMMITMENTS, GPU_SHAPES
 from planner import billed_hours, fees, fleet_frame, measured_hours, nodes, unused
 from planner import parts as divided
 from planner.billed_hours import Span
+from planner.fees.given import joined
 from planner.gpu_counts import with_stated_gpus
 from planner.needed import with_needed
 from planner.observed import covered_hours
@@ -73,13 +74,15 @@ class Policy:
 class Fleet:
     """FLEET_HOURS of a window, what was odd about the data, and the hours that had any.
 
-    `unspread` are fees of commitments and blocks that no hour bears.
+    `unspread` are fees of commitments and blocks that no hour bears; `fees` are those that hours
+    bear, the used and the unused part by commitment (planner.fees.given.COLUMNS).
     """
 
     hours: pd.DataFrame
     findings: tuple[Finding, ...]
     covered: pd.DatetimeIndex
     unspread: tuple[Unspread, ...] = ()
+    fees: pd.DataFrame = field(default_factory=lambda: joined(()))
 
 
 def build(
@@ -120,7 +123,7 @@ def build(
     frame = fleet_frame.fleet_frame(found, spare, known.nodes, policy.shapes, owned)
     covered = covered_hours(billing, utilization, window)
     found_odd = (*known.findings, *paid.findings, *findings)
-    return Fleet(frame, found_odd, covered, paid.unspread)
+    return Fleet(frame, found_odd, covered, paid.unspread, paid.given)
 
 
 def _near(span: Span, policy: Policy) -> Span:

@@ -16,6 +16,7 @@ from planner import observed, prices, settled
 from planner.alert_rules import Rule, evaluate
 from planner.classes import assign
 from planner.config import load_config
+from planner.fees.given import with_fees
 from planner.fleet_hours import Fleet, Policy, build
 from planner.gpu_counts import with_stated_gpus
 from planner.holdings import monthly_rows
@@ -276,7 +277,7 @@ def idle_answer(session: Session, by: Sequence[str]) -> dict[str, Any]:
 def commitments_answer(session: Session) -> dict[str, Any]:
     """The document of `loadfactor commitments`: means per month, and of which hours."""
     seen = observe(session)
-    bill = with_owned_ids(seen.fleet.hours, seen.commitments)
+    bill = with_owned_ids(with_fees(seen.fleet.hours, seen.fleet.fees), seen.commitments)
     hours = len(seen.fleet.covered)
     rates = rates_per_usd(session.settings)
     return {

@@ -18,6 +18,7 @@ from data.money import exact, total
 from data.quality import Finding
 from planner.fees.blocks import block_terms, known_blocks, net_fees
 from planner.fees.commitments import commitment_terms, has_fees, with_newer_fees
+from planner.fees.given import given, joined
 from planner.fees.plans import with_ids
 from planner.fees.settle import Settled, Unspread, settle
 
@@ -47,11 +48,15 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Charges with their fees in them, fees that stayed on their rows, and what was found."""
+    """Charges with their fees in them, fees that stayed on their rows, and what was found.
+
+    `given` has the used and unused parts of fees by commitment (planner.fees.given.COLUMNS).
+    """
 
     rows: Any
     unspread: tuple[Unspread, ...]
     findings: tuple[Finding, ...]
+    given: pd.DataFrame
 
 
 def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
@@ -62,6 +67,7 @@ def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
     """
     unspread: tuple[Unspread, ...] = ()
     found: list[Finding] = []
+    parts: list[pd.DataFrame] = []
     fees = net_fees(basis.billing, tables)
     blocks = known_blocks(basis.commitments, basis.shapes)
     in_blocks = rows.filter((rows.cloud == "aws") & (rows.option == "capacity_block")).limit(1)
@@ -70,13 +76,15 @@ def spread(rows: Any, basis: Basis, tables: Scratch) -> Spread:
         settled = settle(terms, basis.order, tables)
         rows, unspread = tables.keep(settled.rows), terms.unspread
         found += [*_unpaid(settled, tables), *_sums(settled, basis.span, tables)]
+        parts.append(given(settled, basis.span, tables))
     rows = with_ids(rows, tables)
     if has_fees(rows, tables):
         terms = commitment_terms(with_newer_fees(rows, tables), basis.shapes, tables)
         settled = settle(terms, basis.order, tables)
         rows, unspread = tables.keep(settled.rows), (*unspread, *terms.unspread)
         found += [*_unpaid(settled, tables), *_sums(settled, basis.span, tables)]
-    return Spread(rows, unspread, (*found, *findings(unspread)))
+        parts.append(given(settled, basis.span, tables))
+    return Spread(rows, unspread, (*found, *findings(unspread)), joined(parts))
 
 
 def findings(unspread: tuple[Unspread, ...]) -> list[Finding]:

@@ -218,9 +218,11 @@ def _model(resource: str, shapes: pd.DataFrame) -> str:
 def _paid(fees: Any, pools: Any) -> Any:
     """The paid rows of the fees, hour by hour, as `settle` wants them."""
     kept = fees.drop("gpu_model", "gpu_count").inner_join(pools, "pool")
-    gpu_fees = kept.filter(kept.always_of_gpus).select("commitment").distinct()
+    # Disks are bought with GPUs under one id, or, where the export has none, in one place.
+    kept = kept.mutate(bought_with=kept.commitment.re_replace(r"\|[^|]*$", ""))
+    gpu_fees = kept.filter(kept.always_of_gpus).select("bought_with").distinct()
     hourly = evenly(kept, ())
-    with_gpus = (hourly.committed_to == SSD) & hourly.commitment.isin(gpu_fees.commitment)
+    with_gpus = (hourly.committed_to == SSD) & hourly.bought_with.isin(gpu_fees.bought_with)
     committed = hourly.quantity.cast("float64") * hourly.hour_share
     return hourly.select(
         "pool", "hour", "commitment", "option", "cloud", "account", "region", "gpu_model",
