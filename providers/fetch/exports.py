@@ -28,6 +28,8 @@ log = logging.getLogger("loadfactor")
 MONTHS = 13
 # The open month and the two before it may still change: they are looked at whatever `months` says.
 _LEAST_MONTHS = 3
+# Older runs that are tried in place of one that cannot be read.
+_MOST_OLDER = 3
 # Downloaded ahead of what is being loaded.
 _AHEAD_BYTES = 1024**3
 
@@ -113,11 +115,10 @@ def _load_all(pull: Pull, wanted: Sequence[Wanted]) -> None:
     because the source cannot be reached, or lets nobody in.
     """
     pull.landing.prune(item for one in wanted for item in one.one.parts)
-    while wanted:
-        pull.left.update(item for one in wanted for item in one.one.parts)
-        rejected = [one for batch in _batches(wanted) for one in _load_batch(pull, batch)]
+    rejected = _load_round(pull, wanted)
+    for _try in range(_MOST_OLDER):
         found = [next_best(pull, one) for one in rejected]
-        wanted = [one for one in found if one is not None]
+        rejected = _load_round(pull, [one for one in found if one is not None])
     pull.failures += pull.manifests.failed.values()
     is_vain = all(result.status == Status.REJECTED for result in pull.results)
     general = [error for error in pull.failures if type(error) is not ProviderError]
@@ -125,8 +126,14 @@ def _load_all(pull: Pull, wanted: Sequence[Wanted]) -> None:
         raise general[0]
 
 
+def _load_round(pull: Pull, wanted: Sequence[Wanted]) -> list[Wanted]:
+    """Those that cannot be read."""
+    pull.left.update(item for one in wanted for item in one.one.parts)
+    return [one for batch in _batches(wanted) for one in _load_batch(pull, batch)]
+
+
 def _load_batch(pull: Pull, batch: Sequence[Wanted]) -> list[Wanted]:
-    """Those of the batch that were rejected, and will be the next time too."""
+    """Those of the batch that cannot be read; one that the store refuses is not among them."""
     rejected = []
     lacking = _download(pull, batch)
     for one in batch:
@@ -139,7 +146,7 @@ def _load_batch(pull: Pull, batch: Sequence[Wanted]) -> list[Wanted]:
         elif _load_one(pull, one):
             pull.left.subtract(one.one.parts)
             pull.landing.discard(item for item in one.one.parts if not pull.left[item])
-        else:
+        elif not pull.results[-1].rows:
             rejected.append(one)
     return rejected
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from providers.fetch.landing import Landing
     from providers.fetch.reading import Manifests
 
-# Times of objects are those of their bucket's clock, some of them to the second.
-_TOLERANCE = timedelta(seconds=2)
+# Times of objects are those of one clock, cut to the second: what is written last may seem as old.
+_TOLERANCE = timedelta(seconds=1)
 _HERE = (Status.LOADED, Status.UNCHANGED)
 
 

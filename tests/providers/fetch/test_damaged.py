@@ -111,7 +111,7 @@ def test_files_that_are_newer_than_their_manifest_are_a_delivery_under_way(
     puller.bucket.data_export(MONTH, "r0", 100, 10)
     puller.pull()
     puller.bucket.wait()
-    overwritten(puller, 2.1, 0)
+    overwritten(puller, 2, 0)
     for _night in range(2):
         fetched = puller.pull()
         assert told(fetched) == [("unchanged", MONTH)]
@@ -130,8 +130,8 @@ def test_files_that_are_newer_than_their_manifest_are_a_delivery_under_way(
         assert one.costs() == {MONTH: 550}
 
 
-def test_two_seconds_are_no_delivery_under_way_nor_is_what_is_forced(puller: MemoryPuller) -> None:
-    overwritten(puller, 2, 0)
+def test_a_second_is_no_delivery_under_way_nor_is_what_is_forced(puller: MemoryPuller) -> None:
+    overwritten(puller, 1, 0)
     assert told(puller.pull()) == [("loaded", MONTH)]
     assert puller.costs() == {MONTH: 511}
     puller.bucket.wait()
