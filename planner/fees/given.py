@@ -26,15 +26,17 @@ def given(settled: Settled, span: Span, tables: Scratch) -> pd.DataFrame:
     Only of commitments that GPUs use, or that are of GPUs. `instance_id` of an unused part is
     `commitment:ID`, that of a used one is "".
     """
-    parts = settled.parts
+    parts, paid = settled.parts, settled.paid
+    of_gpus = paid.filter(paid.of_gpus).select("commitment").distinct()
     parts = parts.filter((parts.hour >= span.first) & (parts.hour < span.end))
     by = ["cloud", "commitment", "option", "currency"]
     sums = parts.group_by(by).aggregate(
         used=parts.cost.sum(where=parts.is_used),
         unused=parts.cost.sum(where=~parts.is_used),
-        of_gpus=(parts.of_gpus | parts.is_gpu).any(),
+        on_gpus=parts.is_gpu.any(),
     )
-    found = tables.fetch(sums.filter(sums.of_gpus & (sums.commitment != "")).order_by(by))
+    is_mine = sums.on_gpus | sums.commitment.isin(of_gpus.commitment)
+    found = tables.fetch(sums.filter(is_mine & (sums.commitment != "")).order_by(by))
     named = found.rename(columns={"commitment": "commitment_id", "option": "purchase_option"})
     used = named.assign(instance_id="", cost=named["used"])
     unused = named.assign(instance_id="commitment:" + named["commitment_id"], cost=named["unused"])
