@@ -55,7 +55,8 @@ def test_a_block_and_a_google_commitment_bear_their_fees_and_the_months_add_up(
     rows = [hour("fee", 0), hour("fee", 0, **refund), *(hour("run", at) for at in range(12, 22))]
     aws = csv_file(tmp_path / "cur.csv", rows)
     # Google: 16 GPU-hours committed at 4.00; half of a machine's 8 are covered: 16 of the 64 are
-    # its own, 48 unused, and 40 are paid on demand for the other half. With 16 of cores in it, 120.
+    # its own, 48 unused, and 40 are paid on demand for the other half. The 16 of its cores, that no
+    # commitment covers, go half and half with the GPUs. In all 120.
     fee = "Commitment v1: Nvidia H100 80GB GPU running in Iowa for 1 Year"
     sixteen = {"amount": 57600, "unit": "seconds", "amount_in_pricing_units": 16,
                "pricing_unit": "hour"}  # fmt: skip
@@ -79,8 +80,8 @@ def test_a_block_and_a_google_commitment_bear_their_fees_and_the_months_add_up(
     assert {key: cost.quantize(D("1e-6")) for key, cost in costs.items()} == {
         ("i-1", "capacity_block"): 2000,
         ("commitment:cr-1", "capacity_block"): 100,
-        (charge("", "")["resource"]["global_name"], "reserved"): 16,
-        (charge("", "")["resource"]["global_name"], "on_demand"): 56,
+        (charge("", "")["resource"]["global_name"], "reserved"): 24,
+        (charge("", "")["resource"]["global_name"], "on_demand"): 48,
         ("commitment:c-9", "reserved"): 48,
     }
     table = findings(session, seen).set_index(["check", "scope"])
