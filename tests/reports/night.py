@@ -206,8 +206,8 @@ def summary() -> Summary:
         ),
         prices_used=1204,
         freshness=(
-            Freshness("aws", "cur2", "111122223333", AS_OF, False),
-            Freshness("gcp", "detailed", "proj-a", "2026-11-27T00:00:00Z", True),
+            Freshness("aws", "cur2", "all", AS_OF, False),
+            Freshness("gcp", "detailed", "all", "2026-11-27T00:00:00Z", True),
         ),
         least_history_hours=72,
         notes=("The fleet and its prices are made.",),
