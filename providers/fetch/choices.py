@@ -244,7 +244,7 @@ class Listing:
             shown = f"{self.place}/{keys[0].rpartition('/')[0]}"
             time = max(part.modified for part in parts)
             problems = (Problem(shown, what, "wait for its manifest, which comes last"),)
-            yield Candidate(shown, f"{home}|?|{period}", time, parts, problems=problems)
+            yield Candidate(shown, f"{home}||{period}", time, parts, problems=problems)
 
     def _lone(self, paths: list[Path]) -> Iterator[Candidate]:
         """Files without a manifest, in the order of their time: of two the later load counts."""

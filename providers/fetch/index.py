@@ -156,19 +156,18 @@ class Index:
         times = [one.time for one in self._loaded(known) if one.group == group]
         return max(times, default="")
 
-    def held(self, known: set[str], group: str) -> list[str]:
-        """The deliveries in the store that came of the group, newest first.
+    def held(self, known: set[str]) -> dict[str, list[str]]:
+        """By group the deliveries in the store that came of it, newest first.
 
         A group whose manifest cannot be read is every export of its folder and period.
         """
-        found = [
-            one
-            for one in self._loaded(known)
-            if one.group == group or (_is_unnamed(group) and _ends(one.group) == _ends(group))
-        ]
-        found.sort(key=lambda one: (one.time, one.fingerprint), reverse=True)
-        ids = [one.delivery_id if one.delivery_id in known else one.replaced_by for one in found]
-        return [one for one in dict.fromkeys(ids) if one is not None]
+        found = sorted(self._loaded(known), key=lambda one: (one.time, one.fingerprint))
+        held: dict[str, list[str]] = {}
+        for one in reversed(found):
+            name = one.delivery_id if one.delivery_id in known else str(one.replaced_by)
+            for group in {one.group, unnamed(one.group)}:
+                held.setdefault(group, []).append(name)
+        return held
 
     def _loaded(self, known: set[str]) -> Iterator[Remembered]:
         for one in self.deliveries.values():
@@ -186,21 +185,22 @@ class Index:
         """Forget manifests that are gone, and all but the newest deliveries of each group."""
         self.manifests = {key: one for key, one in self.manifests.items() if key in keys}
         by_group: dict[str, list[Remembered]] = {}
-        unnamed = {_ends(group) for group in groups if _is_unnamed(group)}
+        lost = {group for group in groups if group == unnamed(group)}
         for one in sorted(self.deliveries.values(), key=lambda one: (one.time, one.fingerprint)):
-            if one.group in groups or _ends(one.group) in unnamed:
+            if one.group in groups or unnamed(one.group) in lost:
                 by_group.setdefault(one.group, []).append(one)
         kept = [one for many in by_group.values() for one in many[-_MOST_OF_A_GROUP:]]
         self.deliveries = {one.fingerprint: one for one in kept}
 
 
-def _is_unnamed(group: str) -> bool:
-    """True for a group of folder and period whose export no manifest names."""
-    return group.count("|") > 1 and group.rpartition("|")[0].partition("|")[2] in ("", "?")
+def unnamed(group: str) -> str:
+    """The group of the same folder and period whose export no manifest names.
 
-
-def _ends(group: str) -> tuple[str, str]:
-    return group.partition("|")[0], group.rpartition("|")[2]
+    >>> unnamed("p/gpu|nightly|ActualCost|/subscriptions/s|2026-11"), unnamed("s3://b/bill.csv")
+    ('p/gpu||2026-11', 's3://b/bill.csv')
+    """
+    folder, bar, rest = group.partition("|")
+    return f"{folder}||{rest.rpartition('|')[2]}" if bar else group
 
 
 def _holds(known: set[str], one: Remembered) -> bool:

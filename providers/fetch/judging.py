@@ -142,7 +142,7 @@ def _tell_under_way(pull: Pull, one: Candidate, late: Sequence[StoredObject]) ->
         "the next fetch takes it once its manifest comes, which is written last; where the export "
         "was copied, copy its manifest last, or let --force load what is there"
     )
-    if pull.index.held(pull.known, one.group):
+    if one.group in pull.index.held(pull.known):
         pull.warnings.append(f"{one.shown}: {what}: what was loaded stays, and {how}")
     else:
         pull.results.append(unread(one, Status.REJECTED, f"{what}: {how}"))
@@ -195,14 +195,18 @@ def tell_kept(pull: Pull, groups: Iterable[Sequence[Candidate]]) -> None:
     It is the bill of these months, and as old as it is.
     """
     pull.known = known_ids(pull.task.store)
-    shown = {one.delivery_id for one in pull.results if one.status in _HERE}
+    here = [one for one in pull.results if one.status in _HERE]
+    told, shown = {one.path for one in here}, {one.delivery_id for one in here}
     records = {one.delivery_id: one for one in pull.task.store.deliveries()}
-    for name in dict.fromkeys(one.group for group in groups for one in group):
-        held = pull.index.held(pull.known, name)
-        for record in (records[one] for one in held[:1] if one in records):
-            if record.delivery_id not in shown:
-                shown.add(record.delivery_id)
-                pull.results.append(_unchanged(record, record.path))
+    held = pull.index.held(pull.known)
+    for group in groups:
+        name = group[0].group
+        if any(one.shown in told for one in group) or name not in held:
+            continue
+        record = records.get(held[name][0])
+        if record is not None and record.delivery_id not in shown:
+            shown.add(record.delivery_id)
+            pull.results.append(_unchanged(record, record.path))
 
 
 def _unchanged(record: DeliveryRecord, shown: str) -> DeliveryResult:
