@@ -18,7 +18,7 @@ from reports.tables import Tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from data.plan import ClassRow, IdleFigures, Plan, RejectedPrice, Summary
+    from data.plan import ClassRow, Freshness, IdleFigures, Plan, RejectedPrice, Summary
 
 __all__ = ["Tables", "report_markdown"]
 
@@ -62,8 +62,7 @@ def report_markdown(plan: Plan, tables: Tables) -> str:
         sums=adds_up.view(tables.quality, MOST_ROWS),
         finding_counts=Counter(tables.quality["severity"].tolist()),
         prices=_prices(summary.rejected_prices),
-        # A single account is stale where its source was not fetched, which is told by itself.
-        stale=[row for row in summary.freshness if row.stale and row.account == "all"],
+        stale=_old(summary, tables),
         not_fetched=_not_fetched(tables),
         purchases=why.purchases(reasons),
         limit_sentences=why.limit_sentences(reasons),
@@ -239,6 +238,12 @@ def _findings(tables: Tables) -> list[dict[str, Any]]:
 
 def _not_fetched(tables: Tables) -> list[dict[str, Any]]:
     return [row for row in records(tables.quality) if row["check"] == "not_fetched"]
+
+
+def _old(summary: Summary, tables: Tables) -> list[Freshness]:
+    """What is stale, but for the accounts of sources that were not fetched, which are told so."""
+    told = bool(_not_fetched(tables))
+    return [row for row in summary.freshness if row.stale and not (told and row.account != "all")]
 
 
 def _listed(tables: Tables) -> list[dict[str, Any]]:
