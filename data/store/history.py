@@ -59,7 +59,8 @@ class UnitVersion:
 
     `deliveries` are the newest ids that said the same, oldest first. `export` names the export
     that it came from, None for a lone file. `changed` and `confirmed` are the times (ISO, UTC) that
-    the manifests of the first and of the newest of them state, None where they state none.
+    the manifests of the first and of the newest of them state, or at which files without one were
+    written to their bucket; None where neither is known.
     `first` and `until` (exclusive) bound the charges of at most a day, `days` are the UTC days that
     have any.
     `same_hours` are the totals over the hours of the version before, None where there is none.

@@ -103,7 +103,8 @@ class StagedDelivery:
     columns, its `export_id` equal to `delivery_id` and its `unit` among `units`; `sha256` is that
     of the content as it arrived; `version_time` that of the manifest, None without one; `quality`
     are rows of QUALITY found while reading; `export` tells the export that it is of from others,
-    None for a lone file; `is_dated` is false where the time is only that of a file on this disk.
+    None for a lone file; `is_dated` is false where the time is only that of a file on this disk;
+    `written` is when files without a manifest were written to their bucket, which ranks nothing.
     """
 
     path: str
@@ -121,6 +122,7 @@ class StagedDelivery:
     quality: tuple[dict[str, Any], ...] = ()
     export: str | None = None
     is_dated: bool = True
+    written: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

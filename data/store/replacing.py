@@ -115,7 +115,9 @@ def _versions(scale: _Scale, unit: str) -> tuple[UnitVersion, ...]:
 def _version(
     staged: StagedDelivery, one: measuring.Measured, same: Sequence[Any] | None
 ) -> UnitVersion:
-    time = iso(staged.version_time) if staged.version_time and staged.is_dated else None
+    stated = staged.version_time if staged.is_dated else None
+    moment = stated or staged.written
+    time = None if moment is None else iso(moment)
     return UnitVersion(
         deliveries=(staged.delivery_id,), path=staged.path, options=one.options, first=one.first,
         until=one.until, days=one.days, export=staged.export, changed=time, confirmed=time,

@@ -227,7 +227,8 @@ def load(pull: Pull, one: Candidate, parts: Iterable[StoredObject]) -> DeliveryR
     manifest = None if one.manifest is None else replace(one.manifest, is_dated=True)
     files = tuple(pull.landing.target(item) for item in parts)
     warnings = () if manifest is None else manifest.warnings
-    delivery = Delivery(one.shown, files, manifest, one.problems, warnings)
+    written = one.time if manifest is None else None
+    delivery = Delivery(one.shown, files, manifest, one.problems, warnings, written)
     return load_delivery(delivery, pull.task.store, pull.dataset, pull.task.force)
 
 

@@ -16,6 +16,7 @@ from providers.files.manifests import Manifest, fault_of, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
 _ENDINGS = (".csv", ".parquet", ".json", ".jsonl", ".ndjson", ".zip", ".gz")
@@ -37,7 +38,8 @@ _PERIOD_PATH = re.compile(r"\d{8}-\d{8}|billing_period=\d{4}-\d{2}", re.IGNORECA
 class Delivery:
     """Files to be loaded as one. `shown` is the path for people; `problems` rule it out.
 
-    `warnings` are what a person should know of the choice of files.
+    `warnings` are what a person should know of the choice of files; `written` is when files without
+    a manifest were written to their bucket, None on a disk, where a copy has another time.
     """
 
     shown: str
@@ -45,6 +47,7 @@ class Delivery:
     manifest: Manifest | None = None
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
+    written: datetime | None = None
 
 
 def deliveries_in(paths: Sequence[Path]) -> list[Delivery]:

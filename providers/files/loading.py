@@ -269,6 +269,7 @@ def _stage_billing(job: _Job, layout: Layout, heads: Sequence[Head]) -> StagedDe
         quality=quality,
         export=manifest.export if manifest else None,
         is_dated=manifest.is_dated if manifest else True,
+        written=job.delivery.written,
     )
 
 

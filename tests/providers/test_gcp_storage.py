@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from data.errors import ProviderError, ProviderUnavailable
+from data.hours import iso
 from data.store import Store
 from data.totals import totals
 from providers.fetch.contract import Fetched, FetchTask
@@ -144,6 +145,9 @@ def test_an_extract_that_lost_a_file_is_warned_of_until_it_is_whole(
         put(bucket, name.format(number), lines({**charge(ON_DEMAND, "12"), **machine}))
     (whole,) = pull(tmp_path, bucket).deliveries
     assert (whole.rows, whole.warnings) == (3, ())
+    ((version,),) = Store.open(tmp_path / "store").history().values()
+    newest = max(one.modified for one in reader(root, bucket).objects("exports/"))
+    assert (version.confirmed, version.export) == (iso(newest), None)
     bucket.blob(name.format(2)).delete()
     for status in ("loaded", "unchanged"):
         (short,) = pull(tmp_path, bucket).deliveries
