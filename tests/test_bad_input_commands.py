@@ -83,7 +83,7 @@ def test_an_unknown_column_lists_those_that_are_known(store, command):
 
 def test_an_unknown_dataset_is_wrong_usage(store, tmp_path):
     path = csv_file(tmp_path / "a.csv", [CUR])
-    answer = call("load", path, "--dataset", "invoices", "--store", store, "--json")
+    answer = call("load", path, "--dataset", "invoiced", "--store", store, "--json")
     assert (answer.code, answer.error["kind"]) == (2, "usage")
 
 
