@@ -38,6 +38,7 @@ FILES = {
     "report.md", "recommendations.csv", "commitments.csv", "limits.csv", "idle.csv", "quality.csv",
     "demand.csv", "plan.json", "run.json", "timings.json",
 }  # fmt: skip
+OF_HISTORY = {"restated_period", "last_delivered"}
 EARLIER = "2026-10-30"
 SEED = 20261031
 # How many kills of each kind: 50 in all.
@@ -231,6 +232,22 @@ class Scene:
         } <= self.named() | before
 
 
+def but_for_history(night: Path) -> dict[str, object]:
+    """The files of a night, without what a store tells of the versions that it held before.
+
+    The report says the same as the other files, and is left out.
+    """
+    files: dict[str, object] = {**contents(night)}
+    del files["report.md"]
+    plan = json.loads((night / "plan.json").read_text())
+    del plan["checksum"], plan["summary"]["restated"]
+    files["plan.json"] = plan
+    with (night / "quality.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    files["quality.csv"] = [row for row in rows if row["check"] not in OF_HISTORY]
+    return files
+
+
 def _one(folder: Path, pattern: str) -> Path:
     (path,) = (folder / "fleet").glob(pattern)
     return path
@@ -283,4 +300,4 @@ def test_fifty_killed_nights_leave_the_former_state_or_the_new_and_the_next_repa
     shutil.copytree(scene.out / EARLIER, whole / "out" / EARLIER)
     scene.server.start(scene.words(whole / "store", whole / "out"))
     assert scene.server.wait() == SHORT
-    assert contents(whole / "out" / DAY) == contents(scene.out / DAY)
+    assert but_for_history(whole / "out" / DAY) == but_for_history(scene.out / DAY)
