@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A billing account: its id (XXXXXX-XXXXXX-XXXXXX), its name, whether it is open."""
+    """A billing account: its id (as 01A2B3-C4D5E6-F70819), its name, whether it is open."""
 
     id: str
     name: str
