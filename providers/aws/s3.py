@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, FlexibleChecksumErro
 from data.errors import Problem, ProviderError, ProviderUnavailable
 from providers.aws.failures import mapped
 from providers.fetch.contract import StoredObject
+from providers.fetch.parts import check_size, going_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,28 +63,9 @@ class S3Bucket:
         return bytes(content)
 
     def download(self, item: StoredObject, target: Path) -> None:
-        """Writes the object to the file; goes on from `<target>.part` of the same version.
-
-        Beside the part lies `<target>.part.version`, which says what it is a part of.
-        """
-        part = target.with_name(f"{target.name}.part")
-        version = target.with_name(f"{part.name}.version")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        begun = part.stat().st_size if part.exists() else 0
-        if begun > item.size or not version.exists() or version.read_text() != item.version:
-            part.unlink(missing_ok=True)
-            version.write_text(item.version)
-        try:
-            with part.open("ab") as file:
-                self._follow(item, file.tell, file.write)
-                file.flush()
-                os.fsync(file.fileno())
-        except ProviderError:
-            if part.stat().st_size >= item.size:  # what came is not what was sent
-                part.unlink()
-            raise
-        part.replace(target)
-        version.unlink()
+        """Writes the object to the file; a download that was cut goes on where it was."""
+        with going_on(item, target, self._named(item)) as file:
+            self._follow(item, file.tell, file.write)
 
     def _follow(
         self, item: StoredObject, done: Callable[[], int], take: Callable[[bytes], object]
@@ -97,12 +78,13 @@ class S3Bucket:
             if done() > before:
                 left = _TRIES_WITHOUT_A_BYTE
             elif left == 1:
-                raise broken or self._differs(item, before)
+                if broken is not None:
+                    raise broken
+                check_size(item, before, self._named(item))
             else:
                 left -= 1
                 self._pause(_PAUSE_S * 2 ** (_TRIES_WITHOUT_A_BYTE - left))
-        if done() > item.size:
-            raise self._differs(item, done())
+        check_size(item, done(), self._named(item))
 
     def _stream(
         self, item: StoredObject, start: int, take: Callable[[bytes], object]
@@ -131,10 +113,8 @@ class S3Bucket:
             return error
         return None
 
-    def _differs(self, item: StoredObject, size: int) -> ProviderUnavailable:
-        what = f"{size} bytes came, {item.size} were listed"
-        problem = Problem(f"{self.place}/{item.key}", what, "run fetch again")
-        return ProviderUnavailable("aws: a download is not whole", [problem])
+    def _named(self, item: StoredObject) -> str:
+        return f"aws {self.place}/{item.key}"
 
     @contextmanager
     def _told(self, key: str) -> Iterator[None]:

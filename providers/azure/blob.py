@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError
 
-from data.errors import Problem, ProviderUnavailable
 from providers.azure.failures import mapped
 from providers.azure.session import CHUNK, sign_in
 from providers.fetch.contract import StoredObject
+from providers.fetch.parts import check_size, going_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,30 +51,15 @@ class BlobContainer:
     def read(self, item: StoredObject) -> bytes:
         """The whole content of a small blob, in the version that was listed."""
         content = b"".join(self._chunks(item, 0))
-        self._check_size(item, len(content))
+        check_size(item, len(content), self._named(item))
         return content
 
     def download(self, item: StoredObject, target: Path) -> None:
-        """Writes the blob to the file; goes on from `<target>.part` of the same version.
-
-        Beside the part lies `<target>.part.version`, which says what it is a part of.
-        """
-        part = target.with_name(f"{target.name}.part")
-        version = target.with_name(f"{part.name}.version")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        begun = part.stat().st_size if part.exists() else 0
-        if begun > item.size or not version.exists() or version.read_text() != item.version:
-            part.unlink(missing_ok=True)
-            version.write_text(item.version)
-            begun = 0
-        with part.open("ab") as file:
-            for chunk in self._chunks(item, begun):
+        """Writes the blob to the file; a download that was cut goes on where it was."""
+        with going_on(item, target, self._named(item)) as file:
+            for chunk in self._chunks(item, file.tell()):
                 file.write(chunk)
                 file.flush()
-            os.fsync(file.fileno())
-        self._check_size(item, part.stat().st_size)
-        part.replace(target)
-        version.unlink()
 
     def _chunks(self, item: StoredObject, begun: int) -> Iterator[bytes]:
         """The blob's bytes from `begun` on, one request each."""
@@ -91,12 +75,8 @@ class BlobContainer:
                     decompress=False,
                 ).readall()
 
-    def _check_size(self, item: StoredObject, size: int) -> None:
-        if size == item.size:
-            return
-        what = f"{size} bytes came, {item.size} were listed"
-        problem = Problem(f"{self._place}/{item.key}", what, "run fetch again")
-        raise ProviderUnavailable("azure: a download is not whole", [problem])
+    def _named(self, item: StoredObject) -> str:
+        return f"azure {self._place}/{item.key}"
 
     @contextmanager
     def _told(self, key: str) -> Iterator[None]:
