@@ -42,6 +42,16 @@ class LoadfactorError(Exception):
         self.message = message
         self.problems = tuple(sorted(set(problems), key=Problem.in_order))
 
+    @property
+    def one_line(self) -> str:
+        """The message and its problems in one line.
+
+        >>> ProviderError("cannot be read", [Problem("s3://b/k", "archived")]).one_line
+        'cannot be read: s3://b/k: archived'
+        """
+        told = "; ".join(str(problem) for problem in self.problems)
+        return f"{self.message}: {told}" if told else self.message
+
     def __str__(self) -> str:
         lines = [self.message, *(f"  - {problem}" for problem in self.problems)]
         return "\n".join(lines)

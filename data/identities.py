@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from data.frames import records
-from data.money import PRECISION, SCALE
+from data.shares import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,6 @@ SLACK = Decimal("0.01")
 # The negation is the exact opposite of the covered rows: only the last digits may differ.
 NEGATION_SLACK = Decimal("0.0001")
 _CENT = Decimal("0.01")
-_EXACT = f"decimal({PRECISION}, {SCALE})"
 NEGATION, PLAN, RESERVATION = "savings_plan_negation", "savings_plan", "reservation"
 _WORDS = {
     NEGATION: "covered usage at list price and its negation leave {difference} over, hour by hour",
@@ -140,7 +139,7 @@ def _sums(rows: Any) -> Any:
 
 
 def _money(amount: Any) -> Any:
-    return ibis.coalesce(amount.cast(_EXACT), ibis.literal(0).cast(_EXACT))
+    return ibis.coalesce(amount.cast(EXACT), ibis.literal(0).cast(EXACT))
 
 
 def _of(row: dict[str, Any], is_final: bool) -> Iterable[Identity]:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# What the id of an instance begins with that stands for the unused part of a commitment.
+UNUSED_PREFIX = "commitment:"
+
+
 def short_name(resource: str, node: object = None) -> str:
     """The host name where telemetry gives one, else the last segment of the resource id.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from data.errors import StoreError
 from data.store import steps
+from data.synced import sync_folder, write_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,13 +52,13 @@ def write_night(
         staged.mkdir()
         for name in sorted(files):
             at_step(f"write {name}")
-            _write_synced(staged / name, files[name])
+            write_synced(staged / name, files[name])
         at_step("sync the staging folder")
-        _sync_folder(staged)
+        sync_folder(staged)
         at_step("put the night in place")
         _put(staged, target, at_step)
         at_step("sync the output folder")
-        _sync_folder(out)
+        sync_folder(out)
         at_step("remove what was replaced")
         repair(out)
     except OSError as error:
@@ -125,18 +126,3 @@ def _exchange(one: Path, other: Path) -> bool:
         _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE)
     )
     return bool(done == 0)
-
-
-def _write_synced(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

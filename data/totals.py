@@ -11,7 +11,7 @@ import pandas as pd
 
 from data import money
 from data.errors import DataError, UsageError
-from data.money import PRECISION, SCALE
+from data.shares import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,6 @@ MONEY_SUMS = ("billed_cost", "effective_cost", "list_cost")
 HOUR_SUMS = ("instance_hours", "gpu_hours")
 # Two views of one bill: the same hours, and each a cost of its own.
 _VIEWS = ("actual", "amortized")
-_EXACT = f"decimal({PRECISION}, {SCALE})"
 
 
 def totals(table: ibis.Table, by: Sequence[str]) -> pd.DataFrame:
@@ -39,7 +38,7 @@ def totals(table: ibis.Table, by: Sequence[str]) -> pd.DataFrame:
     keys = {name: _key(table, name) for name in groups}
     sums: dict[str, Any] = {"source_rows": ibis._.count()}
     for name in (*MONEY_SUMS, *HOUR_SUMS):
-        sums[name] = ibis._[name].sum().cast(_EXACT)
+        sums[name] = ibis._[name].sum().cast(EXACT)
     rows = table.select(**keys, **{name: table[name] for name in (*MONEY_SUMS, *HOUR_SUMS)})
     order = [ibis._[name].asc(nulls_first=False) for name in groups]
     try:

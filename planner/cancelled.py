@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from data.names import short_name
+from data.names import UNUSED_PREFIX, short_name
 from planner.nodes import last_segment
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 EMPTY_RESERVATION = "unused_reservation"
 CANCELLABLE_OPTIONS = ("on_demand",)
-_UNUSED = "commitment:"
 _PLAIN = "capacity_reservation"
 
 
@@ -35,7 +34,7 @@ def is_cancellable(
     """
     owned = commitments.loc[commitments["kind"] != _PLAIN, "id"]
     bound = {last_segment(str(name)) for name in (*owned, *seen) if name}
-    names = spare["instance_id"].astype(str).str.removeprefix(_UNUSED).map(last_segment)
+    names = spare["instance_id"].astype(str).str.removeprefix(UNUSED_PREFIX).map(last_segment)
     is_empty = spare["reason"].isin((EMPTY_RESERVATION,)) & spare["option"].isin(
         CANCELLABLE_OPTIONS
     )
@@ -54,7 +53,7 @@ def cancel_rows(bill: pd.DataFrame, advice: Advice) -> list[dict[str, Any]]:
         cloud, account, region, instance, machine = (
             word if isinstance(word, str) else None for word in key
         )
-        name = str(instance).removeprefix(_UNUSED)
+        name = str(instance).removeprefix(UNUSED_PREFIX)
         cost, hours = float(part["cost"].sum()), part["hour_start"].nunique()
         of = f" ({machine})" if machine else ""
         rows.append(

@@ -11,6 +11,7 @@ from data import money
 from data.frames import conform, empty, records
 from data.hours import iso
 from data.money import HOURS_PER_MONTH, exact
+from data.names import UNUSED_PREFIX
 from data.schema import COMMITMENTS_OUT
 from planner.rightsizing import to_cents
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _USD = "USD"
 _ENDS_SOON_DAYS = 90
-_UNUSED = "commitment:"
 
 
 def holdings(
@@ -110,7 +110,7 @@ def monthly_rows(
     for key, part in paid.groupby(["commitment_id", shown], sort=True):
         name, currency = (str(word) for word in key)
         seen.add(name)
-        is_unused = part["instance_id"].str.startswith(_UNUSED)
+        is_unused = part["instance_id"].str.startswith(UNUSED_PREFIX)
         used = _per_month(part[~is_unused], rates, window_hours)
         unused = _per_month(part[is_unused], rates, window_hours)
         kind = str(part["purchase_option"].mode().iloc[0])
@@ -218,5 +218,5 @@ def _use(part: pd.DataFrame, window_hours: int) -> tuple[float | None, Decimal |
     total = float(part["cost"].sum())
     if part.empty or total <= 0:
         return None, None
-    unused = float(part.loc[part["instance_id"].str.startswith(_UNUSED), "cost"].sum())
+    unused = float(part.loc[part["instance_id"].str.startswith(UNUSED_PREFIX), "cost"].sum())
     return 1 - unused / total, to_cents(unused * HOURS_PER_MONTH / window_hours)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from data.frames import conform, empty, records
+from data.names import UNUSED_PREFIX
 from data.plan import Change
 from data.schema import LIMITS
 from planner.peaks import PEAK_SHARE
@@ -78,7 +79,7 @@ def limits(bill: pd.DataFrame, window_hours: int, planned: pd.DataFrame) -> pd.D
 
 def _pools(bill: pd.DataFrame, window_hours: int) -> list[_Seen]:
     placed = bill.dropna(subset=["region", "instance_type", "gpu_count"])
-    placed = placed[~placed["instance_id"].str.startswith("commitment:")]
+    placed = placed[~placed["instance_id"].str.startswith(UNUSED_PREFIX)]
     found = []
     for key, part in placed.groupby(_POOL, sort=True):
         cloud, account, region, instance_type, workload_class = (str(word) for word in key)

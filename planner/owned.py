@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from data.frames import records
 from data.hours import HOUR
 from data.money import HOURS_PER_MONTH
+from data.names import UNUSED_PREFIX
 from data.schema import COMMITTED_OPTIONS
 from planner.begun import begun_since
 from planner.supply import KEY, Owned, offer_id
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from planner.supply import SupplyOffer
 
 _CAPACITY_KINDS = ("reserved", "capacity_block", "owned")
-_UNUSED = "commitment:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _active_share(row: dict[str, Any], horizon: Horizon) -> float:
 
 
 def _seen(rows: pd.DataFrame, horizon: Horizon) -> _Seen:
-    is_unused = rows["instance_id"].str.startswith(_UNUSED)
+    is_unused = rows["instance_id"].str.startswith(UNUSED_PREFIX)
     used = rows[~is_unused & (rows["gpu_hours"] > 0)].dropna(subset=KEY)
     unused = float(rows.loc[is_unused, "cost"].sum())
     return _Seen(used, unused, float(rows["cost"].sum()), horizon)

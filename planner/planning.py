@@ -12,6 +12,7 @@ import numpy as np
 from data.frames import empty, records
 from data.hours import iso
 from data.money import exact
+from data.names import UNUSED_PREFIX
 from data.plan import BillFigures, Freshness, Plan, Summary
 from data.schema import COMMITTED_OPTIONS, JOBS, WAITING
 from planner import summary as figures
@@ -196,7 +197,7 @@ def planned_rows(
     unpriced = float(rows.loc[rows["cost"].isna(), "gpu_hours"].sum())
     if unpriced:
         notes.append(f"{unpriced:,.0f} GPU-hours have no known price: they count as hours only")
-    commitment = rows["instance_id"].str.startswith("commitment:")
+    commitment = rows["instance_id"].str.startswith(UNUSED_PREFIX)
     placed = rows[["gpu_family", "region", "instance_type"]].notna().all(axis=1)
     inside = ~rows["managed_service"].astype(bool) & (placed | commitment)
     outside = rows[~inside]

@@ -17,8 +17,9 @@ from data import money
 from data.frames import records
 from data.hours import HOUR
 from data.identities import ADDS_UP, NEGATION, PLAN, RESERVATION, broken, identities
-from data.money import PRECISION, SCALE
+from data.names import UNUSED_PREFIX
 from data.quality import MEASURED_SHARE, Finding
+from data.shares import EXACT
 from planner.nodes import last_segment
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ COMMITMENT_SHARE = Decimal("0.01")
 # Unmeasured GPU-hours of a machine type are warned of from this share of their cloud's cost.
 UNMEASURED_COST_SHARE = Decimal("0.01")
 _CENT = Decimal("0.01")
-_EXACT = f"decimal({PRECISION}, {SCALE})"
 _VIEWS = ("actual", "amortized")
 _COMMITTED = ("reserved", "savings_plan")
 _TITLES = {
@@ -114,8 +114,8 @@ def _month_sums(billing: Any) -> list[dict[str, Any]]:
     by = ["source", "dataset", "billing_account", "account", "billing_period", "currency"]
     rows = billing.mutate(is_committed=billing.purchase_option.isin(_COMMITTED))
     sums = rows.group_by([*by, "is_committed"]).aggregate(
-        billed=rows.billed_cost.sum().cast(_EXACT),
-        effective=rows.effective_cost.sum().cast(_EXACT),
+        billed=rows.billed_cost.sum().cast(EXACT),
+        effective=rows.effective_cost.sum().cast(EXACT),
         unbilled=rows.billed_cost.isnull().sum(),
     )
     frame = billing.get_backend().to_pyarrow(sums.order_by([*by, "is_committed"])).to_pandas()
@@ -192,8 +192,8 @@ def term_findings(billing: Any, commitments: pd.DataFrame) -> list[Finding]:
     focus = billing.filter((billing.dataset == "focus") & billing.commitment_id.notnull())
     is_purchase = focus.charge_type == "fee"
     sums = focus.group_by(["source", "commitment_id", "currency"]).aggregate(
-        paid=focus.billed_cost.sum(where=is_purchase).cast(_EXACT),
-        used=focus.effective_cost.sum(where=focus.charge_type == "usage").cast(_EXACT),
+        paid=focus.billed_cost.sum(where=is_purchase).cast(EXACT),
+        used=focus.effective_cost.sum(where=focus.charge_type == "usage").cast(EXACT),
         first=focus.period_start.min(),
         last=focus.period_end.max(),
     )
@@ -234,7 +234,7 @@ def commitment_findings(books: Books) -> list[Finding]:
         if mine.empty and str(row["account"]).lower() not in accounts:
             continue
         due = money.product(money.product(rate, row["count"]), hours)
-        is_unused = mine["instance_id"].str.startswith("commitment:")
+        is_unused = mine["instance_id"].str.startswith(UNUSED_PREFIX)
         used = money.total(mine.loc[~is_unused, "cost"])
         unused = money.total(mine.loc[is_unused, "cost"])
         difference = used + unused - due
@@ -257,7 +257,7 @@ def _hours_in(books: Books, row: dict[str, Any]) -> float:
 
 def measured_findings(fleet: pd.DataFrame) -> list[Finding]:
     """Billed GPU-hours against those that telemetry saw, by cloud and machine type, in dollars."""
-    rows = fleet[~fleet["instance_id"].str.startswith("commitment:")]
+    rows = fleet[~fleet["instance_id"].str.startswith(UNUSED_PREFIX)]
     cost_of = rows.groupby(["cloud", "currency"])["cost"].agg(_known_total).to_dict()
     found = []
     typed = rows.assign(machine=rows["instance_type"].fillna("unknown type"))

@@ -222,8 +222,8 @@ def _asked(need: Need, offers: set[str], supply: Supply, asked: tuple[Future, fl
     busy = gpus > _TINY
     if not firm or not busy.any():
         return 0.0
-    level = float(np.quantile(gpus[busy], level, weights=weights[busy], method="inverted_cdf"))
-    return firm * level
+    high = np.quantile(gpus[busy], level, weights=weights[busy], method="inverted_cdf")
+    return firm * float(high)
 
 
 def level_note(level: float, is_planned: bool) -> str:

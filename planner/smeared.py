@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from data.names import UNUSED_PREFIX
 from planner.fleet_frame import MOST_EVEN
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def smeared_shares(bill: pd.DataFrame) -> dict[str, float]:
     are left out.
     """
     # Hours without a dataset are counted from telemetry: no bill, and nothing spread.
-    rows = bill[bill["dataset"].notna() & ~bill["instance_id"].str.startswith("commitment:")]
+    rows = bill[bill["dataset"].notna() & ~bill["instance_id"].str.startswith(UNUSED_PREFIX)]
     coarse = rows[rows["estimated"].astype(bool) & rows["gpu_count"].notna()]
     if coarse.empty:
         return {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from data.frames import records
+from data.names import UNUSED_PREFIX
 from data.quality import Finding
 from data.shares import EXACT
 from planner.billed_hours import evenly
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from planner.billed_hours import Span
     from planner.scratch import Scratch
 
-PREFIX = "commitment:"
 _GROUP = (
     "hour", "cloud", "account", "instance_id", "workload_class", "option", "commitment", "currency",
     "reason",
@@ -145,7 +145,7 @@ def _named(rows: Any, ends: dict[str, int]) -> Any:
         is_open = (rows.end - rows.start > _DAY_SECONDS) & (limit > rows.start)
         end = ibis.ifelse(is_open, ibis.least(rows.end, limit), rows.end)
     return rows.mutate(
-        instance_id=PREFIX + identity,
+        instance_id=UNUSED_PREFIX + identity,
         reason=ibis.ifelse(is_commitment, "unused_commitment", "unused_reservation"),
         gpu_hours=ibis.coalesce(rows.gpu_hours, ibis.literal(0).cast(EXACT)),
         end=end,

@@ -22,6 +22,7 @@ from data.store.catalogue_file import Catalogue, Superseded
 from data.store.ranking import judge
 from data.store.records import DeliveryRecord, DeliveryResult, StagedDelivery, Status
 from data.store.replacing import Weighed, weigh
+from data.synced import sync_folder, write_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -215,12 +216,12 @@ class Store:
         aside = target.with_suffix(".tmp")
         take = self._steps.take
         take("write_record", lambda: _write_record(staged.folder, record))
-        take("sync_staged", lambda: steps.sync_folder(staged.folder, with_files=True))
+        take("sync_staged", lambda: sync_folder(staged.folder, with_files=True))
         take("rename_staged", lambda: staged.folder.rename(folder / name))
-        take("sync_deliveries", lambda: steps.sync_folder(folder))
-        take("write_catalogue", lambda: steps.write_synced(aside, after.text()))
+        take("sync_deliveries", lambda: sync_folder(folder))
+        take("write_catalogue", lambda: write_synced(aside, after.text()))
         take("rename_catalogue", lambda: aside.replace(target))
-        take("sync_store", lambda: steps.sync_folder(self.path))
+        take("sync_store", lambda: sync_folder(self.path))
         self._catalogue = after
         take("remove_replaced", self._remove_orphans)
 
@@ -313,4 +314,4 @@ def _write_record(folder: Path, record: DeliveryRecord) -> None:
         elif entry.name != f"{record.table}.parquet":
             entry.unlink()
     text = json.dumps(record.as_json(), indent=1, ensure_ascii=False) + "\n"
-    steps.write_synced(folder / _RECORD, text)
+    write_synced(folder / _RECORD, text)

@@ -78,24 +78,6 @@ def unwritable(what: str, path: Path, error: OSError) -> StoreError:
     return StoreError(f"cannot write to {what} {path}", [told])
 
 
-def write_synced(path: Path, text: str) -> None:
-    """Write the text and wait until it is on the disk."""
-    with path.open("w", encoding="utf-8", newline="") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-
-
-def sync_folder(folder: Path, with_files: bool = False) -> None:
-    """Wait until the folder's names, and its files if asked, are on the disk."""
-    for path in [*sorted(folder.iterdir()), folder] if with_files else [folder]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 @contextlib.contextmanager
 def writer_lock(path: Path, wait_s: float) -> Iterator[None]:
     """Holds the lock of the one writer; waits for another, StoreError after `wait_s` seconds.

@@ -79,7 +79,7 @@ def unfetched(run: Session, outcomes: Sequence[Outcome]) -> tuple[Unfetched, ...
 
 def _why(outcome: Outcome) -> str | None:
     if outcome.error is not None:
-        return "; ".join([outcome.error.message, *map(str, outcome.error.problems)])
+        return outcome.error.one_line
     if outcome.deliveries or not outcome.warnings:
         return None
     return "; ".join(outcome.warnings)

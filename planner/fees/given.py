@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from data.names import UNUSED_PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -39,7 +41,7 @@ def given(settled: Settled, span: Span, tables: Scratch) -> pd.DataFrame:
     found = tables.fetch(sums.filter(is_mine & (sums.commitment != "")).order_by(by))
     named = found.rename(columns={"commitment": "commitment_id", "option": "purchase_option"})
     used = named.assign(instance_id="", cost=named["used"])
-    unused = named.assign(instance_id="commitment:" + named["commitment_id"], cost=named["unused"])
+    unused = named.assign(instance_id=UNUSED_PREFIX + named["commitment_id"], cost=named["unused"])
     both = pd.concat([used, unused], ignore_index=True)[list(COLUMNS)]
     return both[both["cost"].notna()].reset_index(drop=True)
 

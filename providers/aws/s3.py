@@ -114,7 +114,7 @@ class S3Bucket:
         return None
 
     def _named(self, item: StoredObject) -> str:
-        return f"aws {self.place}/{item.key}"
+        return f"{self.place}/{item.key}"
 
     @contextmanager
     def _told(self, key: str) -> Iterator[None]:

@@ -76,7 +76,7 @@ class BlobContainer:
                 ).readall()
 
     def _named(self, item: StoredObject) -> str:
-        return f"azure {self._place}/{item.key}"
+        return f"{self._place}/{item.key}"
 
     @contextmanager
     def _told(self, key: str) -> Iterator[None]:

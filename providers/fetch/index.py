@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.store import Status
 from data.store.folder import DELIVERIES
+from data.synced import replace_synced
 from providers.files.manifests import Manifest, Part
 
 if TYPE_CHECKING:
@@ -96,12 +96,7 @@ class Index:
             "manifests": dict(sorted(self.manifests.items())),
             "deliveries": [asdict(one) for _, one in sorted(self.deliveries.items())],
         }
-        aside = landing / f"{FILE}.tmp"
-        with aside.open("w", encoding="utf-8") as handle:
-            json.dump(document, handle, ensure_ascii=False, indent=1)
-            handle.flush()
-            os.fsync(handle.fileno())
-        aside.replace(landing / FILE)
+        replace_synced(landing / FILE, json.dumps(document, ensure_ascii=False, indent=1))
 
     def manifest(self, item: StoredObject) -> Manifest | None:
         """The manifest as it was read before, without its document; KeyError if it was not."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from data.hours import iso
 from data.store import DeliveryResult, Status
 from providers.fetch.index import fingerprint, known_ids
-from providers.fetch.reading import one_line
 from providers.files.deliveries import Delivery
 from providers.files.loading import load_delivery
 
@@ -234,7 +233,7 @@ def load(pull: Pull, one: Candidate, parts: Iterable[StoredObject]) -> DeliveryR
 
 def failed(one: Candidate, error: ProviderError) -> DeliveryResult:
     """The result of a delivery that could not be downloaded."""
-    return unread(one, Status.REJECTED, one_line(error))
+    return unread(one, Status.REJECTED, error.one_line)
 
 
 def unread(one: Candidate, status: Status, reason: str) -> DeliveryResult:

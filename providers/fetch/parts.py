@@ -24,7 +24,7 @@ def going_on(item: StoredObject, target: Path, where: str) -> Iterator[BinaryIO]
 
     The target appears by one rename once all bytes are there. What came stays where the download
     is cut, so that the next goes on from it, unless it is as long as the object and still refused.
-    `where` names the object for people, its first word the cloud. Raises ProviderUnavailable where
+    `where` names the object for people. Raises ProviderUnavailable where
     other than `item.size` bytes were written.
     """
     part = target.with_name(f"{target.name}.part")
@@ -51,7 +51,6 @@ def going_on(item: StoredObject, target: Path, where: str) -> Iterator[BinaryIO]
 def check_size(item: StoredObject, size: int, where: str) -> None:
     """Raises ProviderUnavailable where so many bytes are not what the listing said."""
     if size != item.size:
-        cloud, _, place = where.partition(" ")
         what = f"{size} bytes came, {item.size} were listed"
-        problem = Problem(place, what, "run fetch again")
-        raise ProviderUnavailable(f"{cloud}: a download is not whole", [problem])
+        problem = Problem(where, what, "run fetch again")
+        raise ProviderUnavailable("a download is not whole", [problem])

@@ -71,7 +71,7 @@ class Manifests:
     def fault(self, item: StoredObject) -> str | None:
         """What is wrong with a manifest that has no summary; None where it is of another kind."""
         if item.key in self.failed:
-            return one_line(self.failed[item.key])
+            return self.failed[item.key].one_line
         return self.index.fault(item)
 
     def full(self, item: StoredObject) -> Manifest | None:
@@ -117,14 +117,3 @@ class Manifests:
             raise
         except ProviderError as error:
             return error
-
-
-def one_line(error: ProviderError) -> str:
-    """The error and its problems as one line.
-
-    >>> from data.errors import Problem
-    >>> one_line(ProviderError("cannot be read", [Problem("s3://b/k", "archived")]))
-    'cannot be read: s3://b/k: archived'
-    """
-    told = "; ".join(str(problem) for problem in error.problems)
-    return f"{error.message}: {told}" if told else error.message

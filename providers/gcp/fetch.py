@@ -241,8 +241,7 @@ def _unchanged(pull: _Pull, one: landing.Arriving) -> DeliveryResult:
 
 
 def _rejected(pull: _Pull, one: landing.Arriving, error: LoadfactorError) -> DeliveryResult:
-    reason = ": ".join([error.message, *(str(problem) for problem in error.problems)])
-    return _result(pull, one, Status.REJECTED, reason)
+    return _result(pull, one, Status.REJECTED, error.one_line)
 
 
 def _result(

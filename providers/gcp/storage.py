@@ -87,4 +87,4 @@ class Bucket:
                     ) from None
 
     def _named(self, item: StoredObject) -> str:
-        return f"gcp {self._place}/{item.key}"
+        return f"{self._place}/{item.key}"

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from data.errors import DataError, Problem, ProviderError, ProviderUnavailable
+from data.synced import replace_synced
 from providers.gcp.projection import ALIAS, field_at, is_focus
 
 if TYPE_CHECKING:
@@ -93,12 +93,7 @@ class Memory:
                 day: dict(sorted(many.items())) for day, many in sorted(self.months.items())
             },
         }
-        aside = landing / f"{FILE}.tmp"
-        with aside.open("w", encoding="utf-8") as handle:
-            json.dump(document, handle, indent=1)
-            handle.flush()
-            os.fsync(handle.fileno())
-        aside.replace(landing / FILE)
+        replace_synced(landing / FILE, json.dumps(document, indent=1))
 
     def versions(self) -> list[MonthVersion]:
         """Every invoice month that has rows, in order."""
