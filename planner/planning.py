@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from data.reasons import Reasons
     from planner.outlook import Outlook
     from planner.settings import Settings
+    from planner.supply import Supply
     from planner.waterfall import Waterfall
 
 CURRENCY = "USD"
@@ -116,14 +117,7 @@ def plan_night(given: NightInputs) -> NightPlan:
     strange = classless(
         given.settings.events, given.fleet["workload_class"].dropna(), given.window.end.date()
     )
-    advice = Advice(
-        window_hours=len(given.covered),
-        supply=supply,
-        currency=CURRENCY,
-        data_as_of=given.window.end,
-        valid_until=_valid_until(given.as_of),
-        kinds=owned_kinds(given.commitments, bill),
-    )
+    advice = _advice(given, bill, supply)
     advised = recommend(bill, waterfall, advice)
     owned = holdings(given.commitments, bill, len(given.covered), given.window.end)
     ids = {
@@ -164,6 +158,18 @@ def plan_night(given: NightInputs) -> NightPlan:
         demand=needed,
         demand_hours=demand_hours(needed, found.needs, given.covered, found.near),
         warnings=(*missing, *strange, *found.warnings),
+    )
+
+
+def _advice(given: NightInputs, bill: pd.DataFrame, supply: Supply) -> Advice:
+    """What all recommendations of a night share."""
+    return Advice(
+        window_hours=len(given.covered),
+        supply=supply,
+        currency=CURRENCY,
+        data_as_of=given.window.end,
+        valid_until=_valid_until(given.as_of),
+        kinds=owned_kinds(given.commitments, bill),
     )
 
 

@@ -138,19 +138,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FILE", default=Path("loadfactor.toml"),
         help="where to write it; default ./loadfactor.toml",
     )  # fmt: skip
-    load = add("load", "load export files or delivery folders from disk")
-    load.add_argument("paths", nargs="+", type=Path, metavar="PATH")
-    load.add_argument("--dataset", metavar="NAME", help="overrule the guess of the layout")
-    load.add_argument("--force", action="store_true", help="accept a delivery that shrinks a bill")
-    fetch = add("fetch", "pull the exports of the configured sources, and load what is new")
-    fetch.add_argument(
-        "--only", type=_names, action="extend", metavar="SOURCE,...", default=[],
-        help="names of sources, as the configuration has them, and again for more; default all",
-    )  # fmt: skip
-    fetch.add_argument(
-        "--force", action="store_true",
-        help="read again what is known already, and accept a delivery that shrinks a bill",
-    )  # fmt: skip
+    _add_load(add("load", "load export files or delivery folders from disk"))
+    _add_fetch(add("fetch", "pull the exports of the configured sources, and load what is new"))
     totals = add("totals", "money and hours in the store")
     totals.add_argument(
         "--by", type=_columns, metavar="COL,...", default=["source", "dataset", "billing_period"],
@@ -182,6 +171,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_out(add("nightly", "fetch the sources, check, idle, plan and report, as named steps"))
     return parser
+
+
+def _add_load(load: argparse.ArgumentParser) -> None:
+    load.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    load.add_argument("--dataset", metavar="NAME", help="overrule the guess of the layout")
+    load.add_argument("--force", action="store_true", help="accept a delivery that shrinks a bill")
+
+
+def _add_fetch(fetch: argparse.ArgumentParser) -> None:
+    fetch.add_argument(
+        "--only", type=_names, action="extend", metavar="SOURCE,...", default=[],
+        help="names of sources, as the configuration has them, and again for more; default all",
+    )  # fmt: skip
+    fetch.add_argument(
+        "--force", action="store_true",
+        help="read again what is known already, and accept a delivery that shrinks a bill",
+    )  # fmt: skip
 
 
 def _add_solve(solve: argparse.ArgumentParser) -> None:
