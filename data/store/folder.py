@@ -115,6 +115,10 @@ class Store:
             ),
         )  # fmt: skip
 
+    def holds(self, record: DeliveryRecord) -> bool:
+        """Whether the rows of a delivery are there."""
+        return (self.path / DELIVERIES / record.folder / f"{record.table}.parquet").is_file()
+
     def active(self) -> dict[str, str]:
         """The delivery that each unit is read from, in order of unit."""
         return dict(sorted(self._catalogue.active.items()))
@@ -200,7 +204,7 @@ class Store:
 
     def _is_intact(self, staged: StagedDelivery) -> bool:
         return all(
-            (self.path / DELIVERIES / one.folder / f"{one.table}.parquet").is_file()
+            self.holds(one)
             for one in self._catalogue.deliveries.values()
             if staged.delivery_id == one.delivery_id or staged.sha256 == one.sha256
         )

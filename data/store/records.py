@@ -255,6 +255,19 @@ class DeliveryRecord:
     quality: tuple[dict[str, Any], ...] = ()
     export: str | None = None
 
+    def unchanged(self, path: str) -> DeliveryResult:
+        """The answer to a delivery that is this one again, found at the path."""
+        return DeliveryResult(
+            path=path,
+            source=self.source,
+            dataset=self.dataset,
+            delivery_id=self.delivery_id,
+            billing_periods=self.billing_periods,
+            rows=self.rows,
+            status=Status.UNCHANGED,
+            warnings=self.warnings,
+        )
+
     def as_json(self) -> dict[str, Any]:
         """The record as the catalogue keeps it."""
         plain = {name: getattr(self, name) for name in self.__slots__}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.store import Status
-from data.store.folder import DELIVERIES
 from data.synced import replace_synced
 from providers.files.manifests import Manifest, Part
 
@@ -206,11 +205,7 @@ def _holds(known: set[str], one: Remembered) -> bool:
 
 def known_ids(store: Store) -> set[str]:
     """Deliveries that the store reads, and whose rows are there."""
-    return {
-        one.delivery_id
-        for one in store.deliveries()
-        if (store.path / DELIVERIES / one.folder / f"{one.table}.parquet").is_file()
-    }
+    return {one.delivery_id for one in store.deliveries() if store.holds(one)}
 
 
 def beside(store: Store, result: DeliveryResult) -> tuple[str, ...]:

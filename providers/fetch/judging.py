@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from data.errors import ProviderError
-    from data.store import DeliveryRecord
     from providers.fetch.choices import Candidate
     from providers.fetch.contract import FetchTask, ObjectStore, StoredObject
     from providers.fetch.index import Index, Remembered
@@ -182,7 +181,7 @@ def _is_settled(pull: Pull, one: Candidate, print_: str) -> bool:
 def _settled_result(pull: Pull, one: Candidate, known: Remembered) -> DeliveryResult:
     for record in pull.task.store.deliveries():
         if record.delivery_id == known.delivery_id and known.status == Status.LOADED:
-            return _unchanged(record, one.shown)
+            return record.unchanged(one.shown)
     reason = known.reason or f"delivery {known.replaced_by} has taken its place"
     told = unread(one, Status.IGNORED_OLDER, reason)
     return replace(told, source=known.source, dataset=known.dataset, delivery_id=known.delivery_id)
@@ -205,20 +204,7 @@ def tell_kept(pull: Pull, groups: Iterable[Sequence[Candidate]]) -> None:
         record = records.get(held[name][0])
         if record is not None and record.delivery_id not in shown:
             shown.add(record.delivery_id)
-            pull.results.append(_unchanged(record, record.path))
-
-
-def _unchanged(record: DeliveryRecord, shown: str) -> DeliveryResult:
-    return DeliveryResult(
-        path=shown,
-        source=record.source,
-        dataset=record.dataset,
-        delivery_id=record.delivery_id,
-        billing_periods=record.billing_periods,
-        rows=record.rows,
-        status=Status.UNCHANGED,
-        warnings=record.warnings,
-    )
+            pull.results.append(record.unchanged(record.path))
 
 
 def load(pull: Pull, one: Candidate, parts: Iterable[StoredObject]) -> DeliveryResult:

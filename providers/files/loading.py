@@ -19,7 +19,6 @@ from data.store import (
     delivery_id,
     unit_name,
 )
-from data.store.folder import DELIVERIES
 from data.store.steps import unwritable
 from providers.contract import DeliveryContext
 from providers.files import staged as contents
@@ -142,21 +141,12 @@ def _known(
     """The answer for content that is read already, without reading its rows again; else None."""
     store.refresh()
     for record in store.deliveries():
-        if not (store.path / DELIVERIES / record.folder / f"{record.table}.parquet").is_file():
+        if not store.holds(record):
             continue
         wanted = record.dataset if dataset is None else dataset
         export_id = _delivery_id(delivery.manifest, digest, wanted)
         if (record.sha256, record.dataset, record.delivery_id) == (digest, wanted, export_id):
-            return DeliveryResult(
-                path=delivery.shown,
-                source=record.source,
-                dataset=record.dataset,
-                delivery_id=record.delivery_id,
-                billing_periods=record.billing_periods,
-                rows=record.rows,
-                status=Status.UNCHANGED,
-                warnings=record.warnings,
-            )
+            return record.unchanged(delivery.shown)
     return None
 
 

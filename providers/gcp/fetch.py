@@ -222,22 +222,12 @@ def _settled(pull: _Pull, one: landing.Arriving, known: set[str]) -> DeliveryRes
     A month that it would not take is not read again as long as what stood in its place is there.
     """
     if one.delivery_id in known:
-        return _unchanged(pull, one)
+        records = pull.task.store.deliveries()
+        return next(r for r in records if r.delivery_id == one.delivery_id).unchanged(one.shown)
     reason, others = pull.memory.ignored.get(one.delivery_id, ("", ()))
     if others and set(others) <= known:
         return _result(pull, one, Status.IGNORED_OLDER, reason)
     return None
-
-
-def _unchanged(pull: _Pull, one: landing.Arriving) -> DeliveryResult:
-    record = next(r for r in pull.task.store.deliveries() if r.delivery_id == one.delivery_id)
-    result = _result(pull, one, Status.UNCHANGED, None)
-    return replace(
-        result,
-        billing_periods=record.billing_periods,
-        rows=record.rows,
-        warnings=record.warnings,
-    )
 
 
 def _rejected(pull: _Pull, one: landing.Arriving, error: LoadfactorError) -> DeliveryResult:

@@ -293,7 +293,7 @@ def test_a_night_goes_on_without_a_cloud_that_is_down_and_marks_its_bill_stale(
     words = [*place.words(day="2026-10-31"), "--out", str(place.folder / "out")]
     night = call("nightly", *words, "--json")
     assert night.code == 4, night.out + night.err
-    cut = "aws: the export cannot be read now; s3://"
+    cut = "aws: the export cannot be read now: s3://"
     read = f"was not fetched, its data stays (account 000000000011 to 2026-10-02T04:00Z): {cut}"
     never = f"was not fetched, and no bill was ever read from it: {cut}"
     told = [one for one in night.json["warnings"] if one.startswith("source ")]
